@@ -1,1 +1,9 @@
-//! Scaffolding for the scenarios: a throwaway PostgreSQL with the extension, runners as real processes, and a node.
+//! Scaffolding for the scenarios: a throwaway PostgreSQL with the extension, runners as real processes, and a TRON network.
+//! Everything a scenario starts ends with it, whatever ends the scenario. A scaffold that cannot be put up panics: that is
+//! a failed test.
+
+pub mod place;
+pub mod postgres;
+pub mod wait;
+
+pub use crate::postgres::{Database, Postgres, Role};
