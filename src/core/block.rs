@@ -193,9 +193,8 @@ pub fn decode_block(bytes: &[u8]) -> Result<Block, BlockError> {
 fn header_raw_of(header: &[u8]) -> Result<&[u8], BlockError> {
     let mut raws = vec![];
     for field in fields(header) {
-        match field.map_err(in_part("block header"))? {
-            (1, Field::Bytes(raw)) => raws.push(raw),
-            _ => {}
+        if let (1, Field::Bytes(raw)) = field.map_err(in_part("block header"))? {
+            raws.push(raw);
         }
     }
     only("block header raw_data", &raws)
@@ -407,7 +406,10 @@ impl Receipt {
             let code = name
                 .strip_prefix("CODE_")
                 .or_else(|| name.strip_prefix("UNKNOWN_ENUM_VALUE_contractResult_"))?;
-            code.parse().ok().map(Self::from_code)
+            match Self::from_code(code.parse().ok()?) {
+                receipt @ Self::Unlisted(number) if number.to_string() == code => Some(receipt),
+                _ => None,
+            }
         };
         Self::LISTED
             .into_iter()
