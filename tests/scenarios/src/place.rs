@@ -93,13 +93,15 @@ pub fn tied(program: &Path, signal: &str) -> Command {
     set_up(&[], program, signal)
 }
 
-/// `setpriv` (util-linux) sets what a process can only set for itself, and then becomes the program. The kernel's
+/// `setpriv` (util-linux) sets what a process can only set for itself, and then becomes the program, in a
+/// directory that everybody can reach. The kernel's
 /// `PR_SET_PDEATHSIG` reaches a child even of a test that was killed with SIGKILL.
 fn set_up(other_user: &[&str], program: &Path, signal: &str) -> Command {
     let mut command = Command::new("setpriv");
     command
         .args(other_user)
         .args(["--pdeathsig", signal, "--"])
-        .arg(program);
+        .arg(program)
+        .current_dir("/");
     command
 }
