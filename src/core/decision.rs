@@ -144,7 +144,9 @@ pub fn next_step(
                 match (envelope.last_sent, tip) {
                     (None, _) if paused => NextStep::Wait,
                     (None, _) | (Some(_), None) => NextStep::Send,
-                    (Some(sent), Some(tip)) if tip.0.saturating_sub(sent.0) < resend_ms => NextStep::Wait,
+                    (Some(sent), Some(tip)) if tip.0.saturating_sub(sent.0) < resend_ms => {
+                        NextStep::Wait
+                    }
                     (Some(_), Some(_)) => NextStep::Send,
                 }
             }
@@ -227,7 +229,10 @@ pub fn fate(expiration: ChainTime, coverage: &Coverage, inclusion: Option<Inclus
                 && coverage.first <= coverage.reference
                 && closing.saturating_add(coverage.margin) <= coverage.last =>
         {
-            Fate::Dead { first: coverage.reference, last: closing }
+            Fate::Dead {
+                first: coverage.reference,
+                last: closing,
+            }
         }
         Some(_) | None => Fate::InFlight,
     }
@@ -293,7 +298,9 @@ pub fn settle(fate: &Fate, progress: &Progress) -> Settlement {
         Fate::Dead { .. } if !progress.accepted => Settlement::RebuildLater,
         Fate::Dead { .. } => another,
         Fate::Included(inclusion) => match inclusion.receipt.verdict() {
-            ReceiptVerdict::Success if progress.tip.saturating_sub(inclusion.block) >= progress.depth => {
+            ReceiptVerdict::Success
+                if progress.tip.saturating_sub(inclusion.block) >= progress.depth =>
+            {
                 Settlement::Confirm
             }
             ReceiptVerdict::Success => Settlement::Wait,
@@ -324,7 +331,11 @@ pub const fn backoff_ms(deaths: i32) -> i64 {
     const FIRST_MS: i64 = 5 * 60 * 1000;
     const DOUBLINGS: i32 = 4;
     let doublings = if deaths < 1 { 0 } else { deaths - 1 };
-    if doublings >= DOUBLINGS { LONGEST_WAIT_MS } else { FIRST_MS << doublings }
+    if doublings >= DOUBLINGS {
+        LONGEST_WAIT_MS
+    } else {
+        FIRST_MS << doublings
+    }
 }
 
 /// The longest that anything may be due in the future, a lease included. A due time further ahead than this was written by a
@@ -357,61 +368,152 @@ mod tests {
         Fate::Included(Inclusion { block: 50, receipt })
     }
 
-    const PROGRESS: Progress =
-        Progress { tip: 60, depth: 10, attempts_made: 1, attempts_allowed: 5, accepted: true };
+    const PROGRESS: Progress = Progress {
+        tip: 60,
+        depth: 10,
+        attempts_made: 1,
+        attempts_allowed: 5,
+        accepted: true,
+    };
 
     #[test]
     fn an_envelope_is_dead_only_when_every_block_to_the_first_past_its_expiration_was_read() {
-        assert_eq!(fate(EXPIRATION, &covered(None, 99, 0), None), Fate::InFlight);
+        assert_eq!(
+            fate(EXPIRATION, &covered(None, 99, 0), None),
+            Fate::InFlight
+        );
         let closed = covered(Some((100, 300_000)), 100, 0);
-        assert_eq!(fate(EXPIRATION, &closed, None), Fate::Dead { first: 10, last: 100 });
-        assert_eq!(fate(EXPIRATION, &covered(Some((100, 299_999)), 100, 0), None), Fate::InFlight);
-        assert_eq!(fate(EXPIRATION, &covered(Some((100, 300_000)), 99, 0), None), Fate::InFlight);
-        assert_eq!(fate(EXPIRATION, &Coverage { first: 11, ..closed }, None), Fate::InFlight);
+        assert_eq!(
+            fate(EXPIRATION, &closed, None),
+            Fate::Dead {
+                first: 10,
+                last: 100
+            }
+        );
+        assert_eq!(
+            fate(EXPIRATION, &covered(Some((100, 299_999)), 100, 0), None),
+            Fate::InFlight
+        );
+        assert_eq!(
+            fate(EXPIRATION, &covered(Some((100, 300_000)), 99, 0), None),
+            Fate::InFlight
+        );
+        assert_eq!(
+            fate(
+                EXPIRATION,
+                &Coverage {
+                    first: 11,
+                    ..closed
+                },
+                None
+            ),
+            Fate::InFlight
+        );
     }
 
     #[test]
     fn a_margin_asks_for_that_many_followed_blocks_beyond_the_closing_one() {
-        assert_eq!(fate(EXPIRATION, &covered(Some((100, 300_000)), 102, 3), None), Fate::InFlight);
-        assert_ne!(fate(EXPIRATION, &covered(Some((100, 300_000)), 103, 3), None), Fate::InFlight);
+        assert_eq!(
+            fate(EXPIRATION, &covered(Some((100, 300_000)), 102, 3), None),
+            Fate::InFlight
+        );
+        assert_ne!(
+            fate(EXPIRATION, &covered(Some((100, 300_000)), 103, 3), None),
+            Fate::InFlight
+        );
     }
 
     #[test]
     fn an_inclusion_on_file_is_never_swept() {
-        let inclusion = Inclusion { block: 100, receipt: Receipt::Success };
+        let inclusion = Inclusion {
+            block: 100,
+            receipt: Receipt::Success,
+        };
         let closed = covered(Some((100, 300_000)), 500, 0);
-        assert_eq!(fate(EXPIRATION, &closed, Some(inclusion.clone())), Fate::Included(inclusion));
+        assert_eq!(
+            fate(EXPIRATION, &closed, Some(inclusion.clone())),
+            Fate::Included(inclusion)
+        );
     }
 
     #[test]
     fn a_success_confirms_at_its_depth_and_not_before() {
-        assert_eq!(settle(&included(Receipt::Success), &PROGRESS), Settlement::Confirm);
-        assert_eq!(settle(&included(Receipt::Success), &Progress { tip: 59, ..PROGRESS }), Settlement::Wait);
+        assert_eq!(
+            settle(&included(Receipt::Success), &PROGRESS),
+            Settlement::Confirm
+        );
+        assert_eq!(
+            settle(
+                &included(Receipt::Success),
+                &Progress {
+                    tip: 59,
+                    ..PROGRESS
+                }
+            ),
+            Settlement::Wait
+        );
     }
 
     #[test]
     fn running_out_of_energy_is_tried_again_and_a_revert_is_not() {
-        assert_eq!(settle(&included(Receipt::OutOfEnergy), &PROGRESS), Settlement::Rebuild);
-        let last = Progress { attempts_made: 5, ..PROGRESS };
-        assert_eq!(settle(&included(Receipt::OutOfTime), &last), Settlement::Fail);
-        assert_eq!(settle(&included(Receipt::Revert), &PROGRESS), Settlement::Fail);
+        assert_eq!(
+            settle(&included(Receipt::OutOfEnergy), &PROGRESS),
+            Settlement::Rebuild
+        );
+        let last = Progress {
+            attempts_made: 5,
+            ..PROGRESS
+        };
+        assert_eq!(
+            settle(&included(Receipt::OutOfTime), &last),
+            Settlement::Fail
+        );
+        assert_eq!(
+            settle(&included(Receipt::Revert), &PROGRESS),
+            Settlement::Fail
+        );
     }
 
     #[test]
     fn a_result_that_says_nothing_decides_nothing() {
-        for receipt in [Receipt::Absent, Receipt::Default, Receipt::Unknown, Receipt::Unlisted(77)] {
-            assert_eq!(settle(&included(receipt.clone()), &PROGRESS), Settlement::Park, "{receipt:?}");
+        for receipt in [
+            Receipt::Absent,
+            Receipt::Default,
+            Receipt::Unknown,
+            Receipt::Unlisted(77),
+        ] {
+            assert_eq!(
+                settle(&included(receipt), &PROGRESS),
+                Settlement::Park,
+                "{receipt:?}"
+            );
             assert!(!is_spent(&included(receipt)));
         }
     }
 
     #[test]
     fn an_envelope_no_node_ever_took_is_rebuilt_for_ever_and_never_failed() {
-        let dead = Fate::Dead { first: 10, last: 100 };
-        let never = Progress { attempts_made: 99, accepted: false, ..PROGRESS };
+        let dead = Fate::Dead {
+            first: 10,
+            last: 100,
+        };
+        let never = Progress {
+            attempts_made: 99,
+            accepted: false,
+            ..PROGRESS
+        };
         assert_eq!(settle(&dead, &never), Settlement::RebuildLater);
         assert_eq!(settle(&dead, &PROGRESS), Settlement::Rebuild);
-        assert_eq!(settle(&dead, &Progress { attempts_made: 5, ..PROGRESS }), Settlement::Fail);
+        assert_eq!(
+            settle(
+                &dead,
+                &Progress {
+                    attempts_made: 5,
+                    ..PROGRESS
+                }
+            ),
+            Settlement::Fail
+        );
         let minutes: Vec<i64> = (1..=6).map(|n| backoff_ms(n) / 60_000).collect();
         assert_eq!(minutes, [5, 10, 20, 40, 60, 60]);
     }
@@ -429,51 +531,146 @@ mod tests {
     #[test]
     fn nothing_is_built_while_an_envelope_may_still_pay() {
         assert_eq!(may_build(&BUILD), Ok(Slot(10)));
-        assert_eq!(may_build(&BuildFacts { all_spent: false, ..BUILD }), Err(Hold::EnvelopeNotSpent));
+        assert_eq!(
+            may_build(&BuildFacts {
+                all_spent: false,
+                ..BUILD
+            }),
+            Err(Hold::EnvelopeNotSpent)
+        );
     }
 
     #[test]
     fn nothing_is_built_on_a_stale_chain_and_a_chain_ahead_of_the_clock_is_fresh() {
-        assert_eq!(may_build(&BuildFacts { now_ms: 690_001, ..BUILD }), Err(Hold::ChainStale));
-        assert!(may_build(&BuildFacts { now_ms: 690_000, ..BUILD }).is_ok());
+        assert_eq!(
+            may_build(&BuildFacts {
+                now_ms: 690_001,
+                ..BUILD
+            }),
+            Err(Hold::ChainStale)
+        );
+        assert!(
+            may_build(&BuildFacts {
+                now_ms: 690_000,
+                ..BUILD
+            })
+            .is_ok()
+        );
         assert!(may_build(&BuildFacts { now_ms: 0, ..BUILD }).is_ok());
-        assert_eq!(may_build(&BuildFacts { tip: None, ..BUILD }), Err(Hold::ChainStale));
+        assert_eq!(
+            may_build(&BuildFacts { tip: None, ..BUILD }),
+            Err(Hold::ChainStale)
+        );
     }
 
     #[test]
     fn a_rebuild_waits_for_a_later_slot() {
-        assert_eq!(may_build(&BuildFacts { last_slot: Some(Slot(10)), ..BUILD }), Err(Hold::SlotNotLater));
-        assert!(may_build(&BuildFacts { last_slot: Some(Slot(9)), ..BUILD }).is_ok());
-        assert_eq!(may_build(&BuildFacts { room: 0, ..BUILD }), Err(Hold::WindowFull));
+        assert_eq!(
+            may_build(&BuildFacts {
+                last_slot: Some(Slot(10)),
+                ..BUILD
+            }),
+            Err(Hold::SlotNotLater)
+        );
+        assert!(
+            may_build(&BuildFacts {
+                last_slot: Some(Slot(9)),
+                ..BUILD
+            })
+            .is_ok()
+        );
+        assert_eq!(
+            may_build(&BuildFacts { room: 0, ..BUILD }),
+            Err(Hold::WindowFull)
+        );
     }
 
-    const LIVE: EnvelopeFacts =
-        EnvelopeFacts { live: true, spent: false, signed: false, expiration: EXPIRATION, last_sent: None };
+    const LIVE: EnvelopeFacts = EnvelopeFacts {
+        live: true,
+        spent: false,
+        signed: false,
+        expiration: EXPIRATION,
+        last_sent: None,
+    };
 
     #[test]
     fn a_withdrawal_claimed_again_in_signing_is_offered_the_same_digest() {
         let tip = Some(ChainTime(1));
-        assert_eq!(next_step(State::Signing, Some(&LIVE), tip, 75_000, false), NextStep::Sign);
-        assert_eq!(next_step(State::Signing, Some(&LIVE), Some(EXPIRATION), 75_000, false), NextStep::Wait);
-        let spent = EnvelopeFacts { live: false, spent: true, ..LIVE };
-        assert_eq!(next_step(State::Signing, Some(&spent), tip, 75_000, false), NextStep::Build);
-        let undecided = EnvelopeFacts { live: false, spent: false, ..LIVE };
-        assert_eq!(next_step(State::Signing, Some(&undecided), tip, 75_000, false), NextStep::Wait);
+        assert_eq!(
+            next_step(State::Signing, Some(&LIVE), tip, 75_000, false),
+            NextStep::Sign
+        );
+        assert_eq!(
+            next_step(State::Signing, Some(&LIVE), Some(EXPIRATION), 75_000, false),
+            NextStep::Wait
+        );
+        let spent = EnvelopeFacts {
+            live: false,
+            spent: true,
+            ..LIVE
+        };
+        assert_eq!(
+            next_step(State::Signing, Some(&spent), tip, 75_000, false),
+            NextStep::Build
+        );
+        let undecided = EnvelopeFacts {
+            live: false,
+            spent: false,
+            ..LIVE
+        };
+        assert_eq!(
+            next_step(State::Signing, Some(&undecided), tip, 75_000, false),
+            NextStep::Wait
+        );
     }
 
     #[test]
     fn the_same_bytes_are_sent_again_at_an_interval_even_when_paused() {
-        let sent = EnvelopeFacts { signed: true, last_sent: Some(ChainTime(0)), ..LIVE };
+        let sent = EnvelopeFacts {
+            signed: true,
+            last_sent: Some(ChainTime(0)),
+            ..LIVE
+        };
         for state in [State::Broadcasting, State::Broadcast] {
             let early = next_step(state, Some(&sent), Some(ChainTime(74_999)), 75_000, true);
             assert_eq!(early, NextStep::Wait);
             let due = next_step(state, Some(&sent), Some(ChainTime(75_000)), 75_000, true);
             assert_eq!(due, NextStep::Send);
         }
-        let unsent = EnvelopeFacts { signed: true, ..LIVE };
-        assert_eq!(next_step(State::Signed, Some(&unsent), Some(ChainTime(1)), 75_000, true), NextStep::Wait);
-        assert_eq!(next_step(State::Signed, Some(&unsent), Some(ChainTime(1)), 75_000, false), NextStep::Send);
-        assert_eq!(next_step(State::Broadcast, Some(&sent), Some(EXPIRATION), 75_000, false), NextStep::Wait);
+        let unsent = EnvelopeFacts {
+            signed: true,
+            ..LIVE
+        };
+        assert_eq!(
+            next_step(
+                State::Signed,
+                Some(&unsent),
+                Some(ChainTime(1)),
+                75_000,
+                true
+            ),
+            NextStep::Wait
+        );
+        assert_eq!(
+            next_step(
+                State::Signed,
+                Some(&unsent),
+                Some(ChainTime(1)),
+                75_000,
+                false
+            ),
+            NextStep::Send
+        );
+        assert_eq!(
+            next_step(
+                State::Broadcast,
+                Some(&sent),
+                Some(EXPIRATION),
+                75_000,
+                false
+            ),
+            NextStep::Wait
+        );
     }
 
     #[test]

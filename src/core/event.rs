@@ -67,14 +67,35 @@ mod tests {
         let base = FIRST.hash(None);
         let others = [
             FIRST.hash(Some(&[0; 32])),
-            Entry { operation_id: [8; 16], ..FIRST }.hash(None),
+            Entry {
+                operation_id: [8; 16],
+                ..FIRST
+            }
+            .hash(None),
             Entry { seq: 2, ..FIRST }.hash(None),
-            Entry { from: Some(State::Requested), ..FIRST }.hash(None),
-            Entry { to: State::Validated, ..FIRST }.hash(None),
+            Entry {
+                from: Some(State::Requested),
+                ..FIRST
+            }
+            .hash(None),
+            Entry {
+                to: State::Validated,
+                ..FIRST
+            }
+            .hash(None),
             Entry { at_us: 43, ..FIRST }.hash(None),
             Entry { by: None, ..FIRST }.hash(None),
-            Entry { by: Some(""), ..FIRST }.hash(None),
-            Entry { by: Some("w{"), detail: "}", ..FIRST }.hash(None),
+            Entry {
+                by: Some(""),
+                ..FIRST
+            }
+            .hash(None),
+            Entry {
+                by: Some("w{"),
+                detail: "}",
+                ..FIRST
+            }
+            .hash(None),
         ];
         for (n, other) in others.iter().enumerate() {
             assert_ne!(*other, base, "variant {n}");

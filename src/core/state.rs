@@ -74,7 +74,9 @@ const fn step(from: State, to: State, proof: Proof) -> Transition {
 /// The chart.
 pub const TRANSITIONS: [Transition; 15] = {
     use Proof::{AllSpent, None, Paid};
-    use State::{Broadcast, Broadcasting, Confirmed, Failed, Rejected, Requested, Signed, Signing, Validated};
+    use State::{
+        Broadcast, Broadcasting, Confirmed, Failed, Rejected, Requested, Signed, Signing, Validated,
+    };
     [
         step(Requested, Validated, None),
         step(Requested, Rejected, None),
@@ -215,7 +217,11 @@ pub enum PathError {
 /// equal and live is a remark (the first differing answer of a node), except `signing -> signing`, which is a rebuild.
 ///
 /// `path` is what the writer named; without one, a change of state is one step and anything else adds nothing.
-pub fn judge_path(from: State, to: State, path: Option<&[State]>) -> Result<Vec<Transition>, PathError> {
+pub fn judge_path(
+    from: State,
+    to: State,
+    path: Option<&[State]>,
+) -> Result<Vec<Transition>, PathError> {
     if from.is_terminal() {
         return Err(PathError::Terminal(from));
     }
@@ -230,13 +236,21 @@ pub fn judge_path(from: State, to: State, path: Option<&[State]>) -> Result<Vec<
         let row = match here.transition_to(next) {
             Some(row) => row,
             None if here == next && !here.is_terminal() => step(here, next, Proof::None),
-            None => return Err(PathError::NoSuchStep { from: here, to: next }),
+            None => {
+                return Err(PathError::NoSuchStep {
+                    from: here,
+                    to: next,
+                });
+            }
         };
         steps.push(row);
         here = next;
     }
     if here != to {
-        return Err(PathError::EndsElsewhere { named: here, reached: to });
+        return Err(PathError::EndsElsewhere {
+            named: here,
+            reached: to,
+        });
     }
     Ok(steps)
 }
@@ -272,15 +286,25 @@ mod tests {
             if may_have_been_sent && ends_or_rebuilds {
                 assert_eq!(row.proof, Proof::AllSpent, "{row:?}");
             }
-            assert_eq!(row.to == State::Confirmed, row.proof == Proof::Paid, "{row:?}");
+            assert_eq!(
+                row.to == State::Confirmed,
+                row.proof == Proof::Paid,
+                "{row:?}"
+            );
         }
     }
 
     #[test]
     fn a_block_walks_an_unsigned_withdrawal_through_every_state_between() {
         use State::{Broadcast, Broadcasting, Confirmed, Failed, Signed, Signing};
-        assert_eq!(Signing.path_to(Confirmed), Some(vec![Signed, Broadcasting, Broadcast, Confirmed]));
-        assert_eq!(Broadcasting.path_to(Confirmed), Some(vec![Broadcast, Confirmed]));
+        assert_eq!(
+            Signing.path_to(Confirmed),
+            Some(vec![Signed, Broadcasting, Broadcast, Confirmed])
+        );
+        assert_eq!(
+            Broadcasting.path_to(Confirmed),
+            Some(vec![Broadcast, Confirmed])
+        );
         assert_eq!(Signed.path_to(Failed), Some(vec![Broadcasting, Failed]));
         assert_eq!(Signing.path_to(Signing), Some(vec![Signing]));
         assert_eq!(Confirmed.path_to(Failed), None);
@@ -288,18 +312,36 @@ mod tests {
 
     #[test]
     fn a_path_is_judged_step_by_step_and_must_end_where_the_row_stands() {
-        use State::{Broadcast, Broadcasting, Confirmed, Rejected, Requested, Signed, Signing, Validated};
+        use State::{
+            Broadcast, Broadcasting, Confirmed, Rejected, Requested, Signed, Signing, Validated,
+        };
         assert!(judge_path(Requested, Signing, None).is_err());
-        assert_eq!(judge_path(Requested, Signing, Some(&[Validated, Signing])).map(|s| s.len()), Ok(2));
+        assert_eq!(
+            judge_path(Requested, Signing, Some(&[Validated, Signing])).map(|s| s.len()),
+            Ok(2)
+        );
         assert!(judge_path(Requested, Signing, Some(&[Validated])).is_err());
         assert_eq!(judge_path(Broadcasting, Broadcasting, None), Ok(vec![]));
-        assert_eq!(judge_path(Broadcasting, Broadcasting, Some(&[Broadcasting])).map(|s| s.len()), Ok(1));
+        assert_eq!(
+            judge_path(Broadcasting, Broadcasting, Some(&[Broadcasting])).map(|s| s.len()),
+            Ok(1)
+        );
         assert_eq!(
             judge_path(Signing, Signing, Some(&[Signing])).map(|s| s[0].proof),
             Ok(Proof::AllSpent),
             "a rebuild is no remark"
         );
-        assert_eq!(judge_path(Rejected, Rejected, None), Err(PathError::Terminal(Rejected)));
-        assert!(judge_path(Signed, Confirmed, Some(&[Broadcasting, Broadcast, Confirmed])).is_ok());
+        assert_eq!(
+            judge_path(Rejected, Rejected, None),
+            Err(PathError::Terminal(Rejected))
+        );
+        assert!(
+            judge_path(
+                Signed,
+                Confirmed,
+                Some(&[Broadcasting, Broadcast, Confirmed])
+            )
+            .is_ok()
+        );
     }
 }

@@ -1,0 +1,278 @@
+-- claim_batch: leases what is due and does all that needs no network: validates, routes, chooses the wallet, builds the
+-- envelope. What is left is a task: sign this digest, or send these bytes. A fixed number of statements, whatever the batch.
+
+-- Claims these rows, which the caller holds locked.
+create function sluice.claim_rows(worker_id text, ids uuid[], lease interval) returns setof sluice.task
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := sluice.now();
+  v_settings sluice.settings;
+  v_tip sluice.blocks;
+  v_reference sluice.blocks;
+  v_claimed sluice.claimed[];
+begin
+  select * into v_settings from sluice.settings;
+  select * into v_tip from sluice.blocks order by number desc limit 1;
+  select * into v_reference from sluice.blocks
+   where timestamp_ms >= sluice.slot_begins_ms(sluice.slot_of(v_tip.timestamp_ms)) order by timestamp_ms limit 1;
+
+  with facts as materialized (
+    select w.operation_id, w.state, w.seq, w.to_address, w.amount_units, w.asset, w.wallet, w.attempt, w.due_at, w.sent_ms,
+           w.asset_version <> a.version as asset_changed,
+           w.amount_units < a.minimum_units or w.amount_units > a.maximum_units as out_of_limits,
+           w.to_address = a.contract or exists (select from sluice.wallets l where l.address = w.to_address) as forbidden,
+           a.contract, a.fee_limit_sun,
+           e.txid, e.slot, e.wallet as built_from, e.raw_data, e.signature, e.expiration_ms,
+           e.txid is null or coalesce(e.fate = 'dead', false) or coalesce(e.fate = 'included' and sluice.receipt_failed(e.receipt), false) as spent,
+           sluice.is_paused(w.wallet, w.asset) as paused,
+           sluice.next_step(
+             w.state::text, e.expiration_ms, e.fate is null,
+             coalesce(e.fate = 'dead', false) or coalesce(e.fate = 'included' and sluice.receipt_failed(e.receipt), false),
+             e.signature is not null, w.sent_ms, v_tip.timestamp_ms,
+             (extract(epoch from v_settings.resend) * 1000)::bigint, sluice.is_paused(w.wallet, w.asset)) as step
+      from sluice.withdrawals w
+      join sluice.assets a on a.asset = w.asset
+      left join lateral (
+        select * from sluice.envelopes v where v.operation_id = w.operation_id order by v.attempt desc limit 1
+      ) e on true
+     where w.operation_id = any (claim_rows.ids)
+  ),
+  refused as (
+    select f.operation_id,
+           case
+             when f.asset_changed then 'the asset''s contract or decimals changed since it was asked for'
+             when f.state in ('requested', 'validated') and f.out_of_limits then 'the amount is outside the asset''s limits, which changed since it was asked for'
+             when f.state in ('requested', 'validated') and f.forbidden then 'the destination has become one that must not be paid: a wallet of ours, or the token''s contract'
+           end as why
+      from facts f
+     where f.step = 'build' and f.spent
+       and (f.asset_changed or (f.state in ('requested', 'validated') and (f.out_of_limits or f.forbidden)))
+  ),
+  to_build as (
+    select f.*,
+           row_number() over (partition by f.wallet order by f.due_at, f.operation_id) as place,
+           sluice.build_hold(
+             f.spent, f.paused, v_tip.timestamp_ms, (extract(epoch from v_now) * 1000)::bigint,
+             (extract(epoch from v_settings.freshness) * 1000)::bigint, f.slot, 1) as hold
+      from facts f
+     where f.step = 'build' and f.operation_id not in (select r.operation_id from refused r)
+  ),
+  rooms as (
+    -- Room in each wallet, after those that are already its own.
+    select l.address, l.permission_id,
+           l.live_window - (select count(*) from sluice.envelopes v where v.wallet = l.address and v.fate is null) as room,
+           (select count(*) from to_build b where b.wallet = l.address and b.hold is null) as own
+      from sluice.wallets l
+     where not sluice.is_paused(l.address, null)
+  ),
+  seats as (
+    -- The wallet with most room first, then the lowest address; each seat taken leaves one less.
+    select r.address, row_number() over (order by r.room - r.own - g.taken desc, r.address) as place
+      from rooms r
+     cross join lateral generate_series(0, least(r.room - r.own, cardinality(claim_rows.ids)::bigint) - 1) as g (taken)
+  ),
+  seated as (
+    select b.operation_id, b.hold, coalesce(b.wallet, s.address) as pays, l.permission_id,
+           case
+             when b.hold is not null then b.hold
+             when b.wallet is not null and l.address is null then 'paused'
+             when b.wallet is not null and b.place > l.room then 'window_full'
+             when b.wallet is null and s.address is null then 'window_full'
+             when sluice.is_paused(coalesce(b.wallet, s.address), b.asset) then 'paused'
+           end as held_by
+      from (select t.*, row_number() over (partition by t.wallet is null, t.hold is null order by t.due_at, t.operation_id) as rank from to_build t) b
+      left join seats s on b.wallet is null and b.hold is null and s.place = b.rank
+      left join rooms l on l.address = coalesce(b.wallet, s.address)
+  ),
+  built as (
+    select f.operation_id, d.pays, d.permission_id,
+           v_reference.timestamp_ms + (extract(epoch from v_settings.time_to_live) * 1000)::bigint as expiration_ms,
+           sluice.raw_data(
+             d.pays, f.contract, f.to_address, f.amount_units, v_reference.number, v_reference.id,
+             v_reference.timestamp_ms + (extract(epoch from v_settings.time_to_live) * 1000)::bigint,
+             v_reference.timestamp_ms, f.fee_limit_sun, f.operation_id, d.permission_id) as raw_data
+      from facts f
+      join seated d on d.operation_id = f.operation_id and d.held_by is null
+  ),
+  outcome as (
+    select f.operation_id, f.state as was, f.seq, f.attempt, f.sent_ms, f.txid as old_txid, f.signature, f.fee_limit_sun,
+           case when r.why is not null then 'refuse' when b.raw_data is not null then 'build' when f.step = 'build' then 'wait' else f.step end as step,
+           r.why, d.held_by, b.pays, b.permission_id,
+           coalesce(b.expiration_ms, f.expiration_ms) as expiration_ms,
+           coalesce(b.raw_data, f.raw_data) as raw_data,
+           coalesce(sluice.txid(b.raw_data), f.txid) as txid,
+           case
+             when f.step = 'wait' and f.paused then 'paused'
+             else d.held_by
+           end as holds
+      from facts f
+      left join refused r on r.operation_id = f.operation_id
+      left join seated d on d.operation_id = f.operation_id
+      left join built b on b.operation_id = f.operation_id
+  ),
+  written as (
+    update sluice.withdrawals w set
+      state = case o.step
+                when 'refuse' then case when o.was = 'signing' then 'failed' else 'rejected' end::sluice.state
+                when 'build' then 'signing'
+                when 'send' then case when o.was = 'signed' then 'broadcasting' else o.was end
+                else o.was
+              end,
+      step_seq = w.seq,
+      step_path = case
+                    when o.step = 'refuse' then array[case when o.was = 'signing' then 'failed' else 'rejected' end::sluice.state]
+                    when o.step = 'build' and o.was = 'requested' then array['validated', 'signing']::sluice.state[]
+                    when o.step = 'build' then array['signing']::sluice.state[]
+                    when o.step = 'send' and o.was = 'signed' then array['broadcasting']::sluice.state[]
+                    else '{}'
+                  end,
+      step_detail = case
+                      when o.step = 'refuse' then jsonb_build_array(jsonb_build_object('reason', o.why))
+                      when o.step = 'build' and o.was = 'requested' then
+                        jsonb_build_array(
+                          jsonb_build_object('rail', 'external', 'reason_code', 'not_custodied', 'reason', 'destination is not an address we custody'),
+                          jsonb_build_object('txid', encode(o.txid, 'hex'), 'attempt', o.attempt + 1, 'wallet', o.pays, 'expiration_ms', o.expiration_ms, 'ref_block_number', v_reference.number))
+                      when o.step = 'build' then
+                        jsonb_build_array(jsonb_build_object('txid', encode(o.txid, 'hex'), 'attempt', o.attempt + 1, 'wallet', o.pays, 'expiration_ms', o.expiration_ms, 'ref_block_number', v_reference.number))
+                      when o.step = 'send' and o.was = 'signed' then jsonb_build_array(jsonb_build_object('txid', encode(o.txid, 'hex')))
+                    end,
+      step_by = claim_rows.worker_id,
+      failure_reason = case when o.step = 'refuse' then o.why end,
+      rail = case when o.step = 'build' then coalesce(w.rail, 'external') else w.rail end,
+      reason_code = case when o.step = 'build' then coalesce(w.reason_code, 'not_custodied') else w.reason_code end,
+      reason = case when o.step = 'build' then coalesce(w.reason, 'destination is not an address we custody') else w.reason end,
+      wallet = coalesce(w.wallet, o.pays),
+      attempt = w.attempt + case when o.step = 'build' then 1 else 0 end,
+      accepted = w.accepted and o.step <> 'build',
+      sent_ms = case when o.step = 'build' then null else w.sent_ms end,
+      refusal = case when o.step = 'build' then null else w.refusal end,
+      held_by = o.holds,
+      fencing_token = w.fencing_token + case when o.step in ('build', 'sign', 'send') then 1 else 0 end,
+      leased_by = case when o.step in ('build', 'sign', 'send') then claim_rows.worker_id end,
+      due_at = case
+                 when o.step in ('build', 'sign', 'send') then v_now + claim_rows.lease
+                 when o.step = 'wait' and o.sent_ms is not null then
+                   v_now + greatest(interval '1 second', v_settings.resend - interval '1 millisecond' * greatest(0, coalesce(v_tip.timestamp_ms, 0) - o.sent_ms))
+                 else v_now + interval '5 seconds'
+               end
+      from outcome o
+     where w.operation_id = o.operation_id
+    returning w.operation_id, w.fencing_token, w.state, o.step, w.wallet, o.txid, o.raw_data, o.signature, o.expiration_ms, w.attempt,
+              o.fee_limit_sun, o.permission_id
+  )
+  select array_agg((t.operation_id, t.fencing_token, t.state, t.step, t.wallet, t.txid, t.raw_data, t.signature, t.expiration_ms,
+                    t.attempt, t.fee_limit_sun, t.permission_id)::sluice.claimed order by t.operation_id)
+    into v_claimed
+    from written t
+   where t.step in ('build', 'sign', 'send');
+
+  insert into sluice.envelopes (
+    txid, operation_id, attempt, wallet, slot, ref_block_number, time_to_live_ms, fee_limit_sun, permission_id, expiration_ms, raw_data)
+  select c.txid, c.operation_id, c.attempt, c.wallet, sluice.slot_of(v_reference.timestamp_ms), v_reference.number,
+         (extract(epoch from v_settings.time_to_live) * 1000)::bigint, c.fee_limit_sun, c.permission_id, c.expiration_ms, c.raw_data
+    from unnest(v_claimed) c
+   where c.step = 'build';
+
+  return query
+  select c.operation_id, c.fencing_token, c.state,
+         case when c.step = 'send' then 'broadcast' else 'sign' end::sluice.action,
+         c.wallet, c.txid, c.raw_data, case when c.step = 'send' then c.signature end, c.expiration_ms, c.attempt
+    from unnest(v_claimed) c;
+end
+$$;
+
+create function sluice.claim_batch(worker_id text, batch_size int default 100, lease interval default null) returns setof sluice.task
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := sluice.now();
+  v_far timestamptz := v_now + interval '1 millisecond' * sluice.longest_wait_ms();
+  v_lease interval;
+  v_ids uuid[];
+  v_more uuid[];
+  v_room bigint;
+  v_tasks sluice.task[];
+  v_some sluice.task[];
+  v_code text;
+  v_message text;
+begin
+  perform sluice.require_read_committed('claim_batch'), sluice.require_worker(claim_batch.worker_id);
+  if claim_batch.batch_size is null or claim_batch.batch_size not between 1 and 10000 then
+    raise exception 'batch_size: must be between 1 and 10000' using errcode = 'SL005';
+  end if;
+  select coalesce(claim_batch.lease, s.lease) into v_lease from sluice.settings s;
+  if v_lease not between '1 second' and '1 hour' then
+    raise exception 'lease: must be between 1 second and 1 hour' using errcode = 'SL005';
+  end if;
+
+  -- First what is under way: its envelopes may be out, and need no room. A due time further ahead than any legal one was
+  -- written by a clock that had jumped, and counts as passed.
+  v_ids := array(
+    select w.operation_id from sluice.withdrawals w
+     where w.due_at is not null and w.attempt > 0 and w.due_at <= v_now
+     order by w.due_at limit claim_batch.batch_size for update skip locked);
+  if cardinality(v_ids) < claim_batch.batch_size then
+    v_ids := v_ids || array(
+      select w.operation_id from sluice.withdrawals w
+       where w.due_at is not null and w.attempt > 0 and w.due_at > v_far
+       order by w.due_at limit claim_batch.batch_size - cardinality(v_ids) for update skip locked);
+  end if;
+  -- Then what is to be started, as far as there is room: what cannot be built is left alone, and does not churn.
+  if cardinality(v_ids) < claim_batch.batch_size then
+    select coalesce(sum(greatest(0, l.live_window - (select count(*) from sluice.envelopes v where v.wallet = l.address and v.fate is null))), 0)
+      into v_room
+      from sluice.wallets l
+     where not sluice.is_paused(l.address, null)
+       and sluice.build_hold(
+             true, false, (select max(b.timestamp_ms) from sluice.blocks b), (extract(epoch from v_now) * 1000)::bigint,
+             (select (extract(epoch from s.freshness) * 1000)::bigint from sluice.settings s), null, 1) is null;
+    v_more := array(
+      select w.operation_id from sluice.withdrawals w
+       where w.due_at is not null and w.attempt = 0 and w.due_at <= v_now
+         and w.asset not in (select p.asset from sluice.pauses p where p.resumed_at is null and p.wallet is null and p.asset is not null)
+       order by w.due_at limit least(v_room, claim_batch.batch_size - cardinality(v_ids)) for update skip locked);
+    v_ids := v_ids || v_more;
+    if cardinality(v_more) < least(v_room, claim_batch.batch_size - cardinality(v_ids)) then
+      v_ids := v_ids || array(
+        select w.operation_id from sluice.withdrawals w
+         where w.due_at is not null and w.attempt = 0 and w.due_at > v_far
+         order by w.due_at limit least(v_room, claim_batch.batch_size - cardinality(v_ids)) for update skip locked);
+    end if;
+  end if;
+  if cardinality(v_ids) = 0 then
+    return;
+  end if;
+
+  begin
+    v_tasks := array(select t from sluice.claim_rows(claim_batch.worker_id, v_ids, v_lease) t);
+  exception when others then
+    get stacked diagnostics v_code = returned_sqlstate;
+    if not sluice.is_a_rows_fault(v_code) then
+      raise;
+    end if;
+    v_tasks := '{}';
+    for i in 1 .. cardinality(v_ids) loop
+      begin
+        v_some := array(select t from sluice.claim_rows(claim_batch.worker_id, v_ids[i:i], v_lease) t);
+        v_tasks := v_tasks || v_some;
+      exception when others then
+        get stacked diagnostics v_code = returned_sqlstate, v_message = message_text;
+        if not sluice.is_a_rows_fault(v_code) then
+          raise;
+        end if;
+        perform sluice.set_aside(v_ids[i], v_code || ' ' || v_message);
+      end;
+    end loop;
+  end;
+
+  if cardinality(v_tasks) > 0 then
+    perform sluice.seen(claim_batch.worker_id, 'claim_batch', cardinality(v_tasks));
+  end if;
+  return query select * from unnest(v_tasks);
+end
+$$;
+comment on function sluice.claim_batch is
+  'Leases up to batch_size withdrawals that are due and returns what is to be done for them. Use the tasks only after a clean COMMIT.';

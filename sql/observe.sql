@@ -1,0 +1,316 @@
+-- observe_blocks: takes solid blocks in and settles all that they decide. Everything is derived from the blocks' bytes. Match
+-- first, then sweep: an envelope with an inclusion on file is never swept. A fixed number of statements, whatever the number of
+-- blocks and of withdrawals they decide.
+
+-- Settles these withdrawals, as the followed blocks stand now. Locks them first, in operation_id order.
+create function sluice.settle(ids uuid[], node text)
+returns table (operation_id uuid, state sluice.state, txid bytea, block_number bigint)
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_settings sluice.settings;
+  v_tip sluice.blocks;
+  v_now timestamptz := sluice.now();
+begin
+  select * into v_settings from sluice.settings;
+  select * into v_tip from sluice.blocks order by number desc limit 1;
+
+  perform from sluice.withdrawals w where w.operation_id = any (settle.ids) order by w.operation_id for update;
+
+  -- Match: what a followed block holds. The chain's own signature is kept where ours never came back.
+  update sluice.envelopes e set
+    fate = 'included', receipt = p.receipt, block_number = p.block_number
+    from sluice.payments p
+   where e.operation_id = any (settle.ids) and e.fate is null and p.txid = e.txid;
+
+  -- Sweep: what no block holds and none can.
+  update sluice.envelopes e set
+    fate = 'dead', first_block = e.ref_block_number, last_block = c.closing
+    from sluice.envelopes v
+   cross join lateral sluice.coverage_of(v.ref_block_number, v.expiration_ms) c
+   where e.txid = v.txid
+     and v.operation_id = any (settle.ids) and v.fate is null and v.expiration_ms <= v_tip.timestamp_ms
+     and not exists (select from sluice.payments p where p.txid = v.txid)
+     and sluice.envelope_fate(
+           v.expiration_ms, v.ref_block_number, c.first_followed, c.last_followed, c.closing, c.closing_ms, c.margin, null, null
+         ) = 'dead';
+
+  return query
+  with facts as materialized (
+    select w.operation_id, w.state as was, w.attempt, w.uncounted, w.accepted, e.txid, e.receipt, e.block_number, e.fate,
+           jsonb_strip_nulls(jsonb_build_object(
+             'txid', encode(e.txid, 'hex'), 'attempt', e.attempt, 'fate', e.fate, 'receipt', e.receipt,
+             'block_number', e.block_number, 'block_id', encode(b.id, 'hex'), 'block_ms', b.timestamp_ms,
+             'depth', case when e.fate = 'included' then a.depth end, 'tip', v_tip.number,
+             'expiration_ms', e.expiration_ms,
+             'first_block', e.first_block, 'first_block_id', encode(f.id, 'hex'),
+             'last_block', e.last_block, 'last_block_id', encode(l.id, 'hex'), 'last_block_ms', l.timestamp_ms,
+             'margin_blocks', case when e.fate = 'dead' then v_settings.margin_blocks end,
+             'observers', case when e.fate = 'dead' then v_settings.observers end)) as evidence,
+           e.block_number + a.depth as deep_at,
+           sluice.settlement(
+             e.fate = 'dead', e.block_number, e.receipt, v_tip.number, a.depth, w.attempt - w.uncounted, v_settings.attempts,
+             w.accepted) as outcome
+      from sluice.withdrawals w
+      join sluice.assets a on a.asset = w.asset
+      join lateral (
+        select * from sluice.envelopes v where v.operation_id = w.operation_id order by v.attempt desc limit 1
+      ) e on e.fate is not null
+      left join sluice.blocks b on b.number = e.block_number
+      left join sluice.blocks f on f.number = e.first_block
+      left join sluice.blocks l on l.number = e.last_block
+     where w.operation_id = any (settle.ids) and not sluice.is_terminal(w.state::text)
+  ),
+  aimed as (
+    select f.*,
+           case f.outcome
+             when 'confirm' then 'confirmed'
+             when 'fail' then 'failed'
+             when 'rebuild' then 'signing'
+             when 'rebuild_later' then 'signing'
+             -- Paid and not deep enough, or a receipt that says nothing: on chain all the same.
+             else 'broadcast'
+           end::sluice.state as becomes
+      from facts f
+  ),
+  walked as (
+    select a.*,
+           case
+             when a.becomes = 'broadcast' and a.was = 'broadcast' then '{}'
+             else sluice.shortest_path(a.was::text, a.becomes::text)
+           end::sluice.state[] as path
+      from aimed a
+     -- A withdrawal that waits for its depth, or for a person, has been walked there already: nothing is written again.
+     where not (a.becomes = 'broadcast' and a.was = 'broadcast'
+                and exists (select from sluice.withdrawals w
+                             where w.operation_id = a.operation_id
+                               and (w.deep_at is not distinct from a.deep_at and a.outcome = 'wait' or w.due_at is null and a.outcome = 'park')))
+  ),
+  written as (
+    update sluice.withdrawals w set
+      state = k.becomes,
+      step_seq = w.seq,
+      -- Walked to broadcast already: the inclusion is still told, as a remark.
+      step_path = case when cardinality(k.path) = 0 then array[w.state]::sluice.state[] else k.path end,
+      step_detail = sluice.details(greatest(1, cardinality(k.path)), k.evidence),
+      step_by = settle.node,
+      block_number = case when k.outcome in ('confirm') then k.block_number else w.block_number end,
+      deep_at = case when k.outcome = 'wait' then k.deep_at else null end,
+      confirmed_at = case when k.outcome = 'confirm' then v_now end,
+      failure_reason = case
+                         when k.outcome = 'fail' and k.fate = 'dead' then 'its last allowed envelope died without being included'
+                         when k.outcome = 'fail' then 'the chain says ' || k.receipt
+                       end,
+      uncounted = w.uncounted + case when k.outcome = 'rebuild_later' then 1 else 0 end,
+      last_error = case
+                     when k.outcome = 'park' then 'block ' || k.block_number || ' holds its envelope with the receipt ' || k.receipt || ', which decides nothing'
+                     when k.outcome in ('rebuild', 'rebuild_later') and k.fate = 'included' then 'the chain said ' || k.receipt
+                     when k.outcome = 'rebuild_later' then 'no node ever took its envelope; last answer: ' || coalesce(w.last_error, 'none')
+                     else w.last_error
+                   end,
+      held_by = case when k.outcome = 'rebuild_later' then 'never_accepted' end,
+      -- Whoever holds it, holds an envelope that is spent.
+      fencing_token = w.fencing_token + case when k.outcome in ('rebuild', 'rebuild_later') then 1 else 0 end,
+      leased_by = case when k.outcome in ('rebuild', 'rebuild_later', 'park') then null else w.leased_by end,
+      due_at = case k.outcome
+                 when 'rebuild' then v_now
+                 when 'rebuild_later' then v_now + interval '1 millisecond' * sluice.backoff_ms(w.uncounted + 1)
+                 when 'park' then null
+                 when 'wait' then v_now + v_settings.resend
+                 else w.due_at
+               end
+      from walked k
+     where w.operation_id = k.operation_id
+    returning w.operation_id, w.state, k.txid, coalesce(k.block_number, (k.evidence ->> 'last_block')::bigint) as block_number
+  )
+  select r.operation_id, r.state, r.txid, r.block_number from written r order by r.operation_id;
+end
+$$;
+
+-- Three failed receipts in a row pause a wallet: an empty one would otherwise burn through every withdrawal it pays. What was
+-- before the last resumption does not count.
+create function sluice.pause_failing_wallets(wallets text[]) returns void
+language sql volatile set search_path = pg_catalog, pg_temp
+as $$
+  insert into sluice.pauses (wallet, reason, paused_by)
+  select t.wallet, 'the last three transfers failed on chain: ' || string_agg(t.receipt, ', ' order by t.block_number, t.position), 'sluice'
+    from (select distinct u.wallet from unnest(pause_failing_wallets.wallets) u (wallet)) d
+   cross join lateral (
+     select p.wallet, p.receipt, p.block_number, p.position
+       from sluice.payments p
+      where p.wallet = d.wallet
+        and p.block_number > coalesce(
+              (select max(z.resumed_tip) from sluice.pauses z where z.wallet = d.wallet and z.resumed_at is not null), -1)
+      order by p.block_number desc, p.position desc
+      limit 3
+   ) t
+   group by t.wallet
+  having count(*) = 3 and bool_and(sluice.receipt_failed(t.receipt))
+  on conflict do nothing
+$$;
+
+-- Folds the tallies' parts together once there are many. The caller holds the chain's row, so nobody else does.
+create function sluice.fold_tallies() returns void
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if (select count(*) from (select from sluice.tallies limit 500) t) < 500 then
+    return;
+  end if;
+  with gone as (
+    delete from sluice.tallies returning state, asset, withdrawals, units
+  )
+  insert into sluice.tallies (state, asset, withdrawals, units)
+  select g.state, g.asset, sum(g.withdrawals), sum(g.units) from gone g group by g.state, g.asset;
+end
+$$;
+
+create function sluice.observe_blocks(node text, blocks bytea[])
+returns table (operation_id uuid, state sluice.state, txid bytea, block_number bigint)
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_tip sluice.blocks;
+  v_headers sluice.header[];
+  v_first bigint;
+  v_last bigint;
+  v_fault record;
+  v_chain_first bigint;
+  v_ids uuid[];
+  v_wallets text[];
+  v_code text;
+  v_message text;
+begin
+  perform sluice.require_read_committed('observe_blocks'), sluice.require('node', observe_blocks.node);
+  if observe_blocks.blocks is null or cardinality(observe_blocks.blocks) not between 1 and 1000 then
+    raise exception 'blocks: must be 1 to 1000 blocks' using errcode = 'SL005';
+  end if;
+  if array_position(observe_blocks.blocks, null) is not null then
+    raise exception 'blocks[%]: is missing', array_position(observe_blocks.blocks, null) using errcode = 'SL005';
+  end if;
+
+  v_headers := array(
+    select (h.ord, h.number, h.id, h.parent_id, h.timestamp_ms, h.root, h.root_holds, h.transactions)::sluice.header
+      from sluice.read_headers(observe_blocks.blocks) h order by h.ord);
+  select h.ord, h.number into v_fault from unnest(v_headers) h where not h.root_holds order by h.ord limit 1;
+  if found then
+    raise exception 'blocks[%]: the transactions of block % do not give its root', v_fault.ord, v_fault.number
+      using errcode = 'SL020', hint = 'The node left some out, or changed them: ask another node.';
+  end if;
+  v_first := v_headers[1].number;
+  v_last := v_headers[cardinality(v_headers)].number;
+  select h.ord, h.number into v_fault from unnest(v_headers) h where h.number <> v_first + h.ord - 1 order by h.ord limit 1;
+  if found then
+    raise exception 'blocks[%]: is block %, and block % was to follow', v_fault.ord, v_fault.number, v_first + v_fault.ord - 1
+      using errcode = 'SL021', hint = 'Hand in consecutive blocks.';
+  end if;
+  select h.ord, h.number into v_fault
+    from unnest(v_headers) h
+   where h.ord > 1 and (h.parent_id <> v_headers[h.ord - 1].id or h.timestamp_ms <= v_headers[h.ord - 1].timestamp_ms)
+   order by h.ord limit 1;
+  if found then
+    raise exception 'blocks[%]: block % does not follow from block %', v_fault.ord, v_fault.number, v_fault.number - 1
+      using errcode = 'SL021', hint = 'They are of two chains: ask another node.';
+  end if;
+
+  -- One follower at a time: the others find the blocks there.
+  select c.first_number into v_chain_first from sluice.chain c for no key update;
+  if not found then
+    raise exception 'no chain is followed' using errcode = 'SL022', hint = 'An operator names it with sluice.follow_from; the runner''s start-block prints the call.';
+  end if;
+  select * into v_tip from sluice.blocks order by number desc limit 1;
+  if v_first > v_tip.number + 1 then
+    raise exception 'blocks[1]: is block %, and block % is the next to follow', v_first, v_tip.number + 1
+      using errcode = 'SL021', hint = 'Hand in the blocks between.';
+  end if;
+  if v_first < v_chain_first then
+    raise exception 'blocks[1]: is block %, and following began with block %', v_first, v_chain_first using errcode = 'SL021';
+  end if;
+  select h.ord, h.number into v_fault
+    from unnest(v_headers) h
+    join sluice.blocks b on b.number = h.number
+   where b.id <> h.id
+   order by h.ord limit 1;
+  if found then
+    raise exception 'blocks[%]: is another block % than the one on file', v_fault.ord, v_fault.number
+      using errcode = 'SL021',
+            hint = 'A solid block never changes: the node is on another chain, or showed a block that was not solid. Ask another node.';
+  end if;
+
+  insert into sluice.blocks (number, id, parent_id, timestamp_ms, root, transactions)
+  select h.number, h.id, h.parent_id, h.timestamp_ms, h.root, h.transactions
+    from unnest(v_headers) h
+   where h.number > v_tip.number
+   order by h.number;
+
+  insert into sluice.observers as o (login, first_number, last_number, node, seen_at)
+  values (session_user, v_first, v_last, observe_blocks.node, sluice.now())
+  on conflict (login) do update set
+    -- A login that skips blocks begins anew: only what it read without a gap counts.
+    first_number = case when v_first <= o.last_number + 1 then least(o.first_number, v_first) else v_first end,
+    last_number = case when v_first <= o.last_number + 1 then greatest(o.last_number, v_last) else v_last end,
+    node = excluded.node, seen_at = excluded.seen_at;
+
+  with filed as (
+    insert into sluice.payments (txid, operation_id, block_number, position, receipt, wallet, contract, to_address, amount_units, tag)
+    select t.txid, e.operation_id, t.block_number, t.position, t.receipt, t.owner, t.contract, t.to_address, t.amount_units, t.tag
+      from sluice.read_outflows(
+             observe_blocks.blocks[greatest(1, (v_tip.number - v_first + 2)::int):],
+             array(select l.address from sluice.wallets l)) t
+      join sluice.envelopes e on e.txid = t.txid
+    on conflict (txid) do nothing
+    returning operation_id, wallet
+  )
+  select array_agg(f.operation_id), array_agg(f.wallet) into v_ids, v_wallets from filed f;
+
+  -- Whatever these blocks decide: what they hold, what they leave no block for, what is now deep enough, and what could not be
+  -- written when it was decided.
+  v_ids := array(
+    select distinct u.id
+      from (
+        select unnest(v_ids) as id
+        union all
+        select e.operation_id
+          from sluice.wallets l
+          join sluice.envelopes e on e.wallet = l.address and e.fate is null and e.expiration_ms <= (select max(b.timestamp_ms) from sluice.blocks b)
+        union all
+        select w.operation_id
+          from sluice.withdrawals w
+         where w.deep_at <= v_last and w.deep_at is not null and w.state <> 'confirmed' and w.state <> 'failed' and w.state <> 'rejected'
+        union all
+        select s.operation_id from sluice.unsettled s
+      ) u
+     order by u.id);
+
+  if cardinality(v_ids) > 0 then
+    begin
+      return query select * from sluice.settle(v_ids, observe_blocks.node);
+      delete from sluice.unsettled s where s.operation_id = any (v_ids);
+    exception when others then
+      get stacked diagnostics v_code = returned_sqlstate;
+      if not sluice.is_a_rows_fault(v_code) then
+        raise;
+      end if;
+      for i in 1 .. cardinality(v_ids) loop
+        begin
+          return query select * from sluice.settle(v_ids[i:i], observe_blocks.node);
+          delete from sluice.unsettled s where s.operation_id = v_ids[i];
+        exception when others then
+          get stacked diagnostics v_code = returned_sqlstate, v_message = message_text;
+          if not sluice.is_a_rows_fault(v_code) then
+            raise;
+          end if;
+          insert into sluice.unsettled as s (operation_id, error) values (v_ids[i], left(v_code || ' ' || v_message, 500))
+          on conflict (operation_id) do update set error = excluded.error, at = excluded.at;
+        end;
+      end loop;
+    end;
+    perform sluice.pause_failing_wallets(v_wallets);
+  end if;
+  perform sluice.fold_tallies();
+end
+$$;
+comment on function sluice.observe_blocks is
+  'Takes consecutive solid blocks in, as protobuf Block bytes, and settles what they decide. Idempotent. Returns what it moved.';

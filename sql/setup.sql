@@ -1,0 +1,248 @@
+-- What an operator sets up: assets, wallets, settings, the chain to follow, pauses. Each function checks its arguments,
+-- names the one that is wrong, and logs what it changes.
+
+-- Raises SL005 for an argument that is missing or blank.
+create function sluice.require(argument text, value text) returns void
+immutable parallel safe language plpgsql
+as $$
+begin
+  if value is null or btrim(value, E' \t\r\n') = '' then
+    raise exception '%: is missing', argument using errcode = 'SL005', hint = 'Give a value for ' || argument || '.';
+  end if;
+end
+$$;
+
+create function sluice.set_asset(
+  asset text, contract text, decimals int, minimum text, maximum text, fee_limit_sun bigint, depth int default 0,
+  reverts_on_failure boolean default null
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_contract text;
+  v_minimum numeric;
+  v_maximum numeric;
+begin
+  perform sluice.require('asset', set_asset.asset), sluice.require('contract', set_asset.contract),
+          sluice.require('minimum', set_asset.minimum), sluice.require('maximum', set_asset.maximum),
+          sluice.require('decimals', set_asset.decimals::text),
+          sluice.require('fee_limit_sun', set_asset.fee_limit_sun::text), sluice.require('depth', set_asset.depth::text);
+  if set_asset.reverts_on_failure is not true then
+    raise exception 'reverts_on_failure: must be true'
+      using errcode = 'SL005',
+            hint = 'A token that reports a failed transfer by returning false, and does not revert, would look paid: it cannot be withdrawn. Say true only after testing the token.';
+  end if;
+  if set_asset.asset !~ '^[!-~]([ -~]{0,38}[!-~])?$' then
+    raise exception 'asset: must be 1 to 40 printable ASCII characters' using errcode = 'SL005';
+  end if;
+  v_contract := sluice.address_text(sluice.address_bytes(set_asset.contract));
+  if set_asset.decimals not between 0 and 38 then
+    raise exception 'decimals: must be between 0 and 38' using errcode = 'SL005';
+  end if;
+  v_minimum := sluice.parse_amount(set_asset.minimum, set_asset.decimals);
+  v_maximum := sluice.parse_amount(set_asset.maximum, set_asset.decimals);
+  if v_minimum < 1 then
+    raise exception 'minimum: must be more than zero' using errcode = 'SL005';
+  end if;
+  if v_maximum < v_minimum then
+    raise exception 'maximum: is below the minimum' using errcode = 'SL005';
+  end if;
+  if v_maximum >= 1e38 then
+    raise exception 'maximum: exceeds numeric(38,0) in base units' using errcode = 'SL005';
+  end if;
+  if set_asset.fee_limit_sun not between 1 and 15000000000 then
+    raise exception 'fee_limit_sun: must be between 1 and 15000000000 (15,000 TRX)' using errcode = 'SL005';
+  end if;
+  if set_asset.depth not between 0 and 100000 then
+    raise exception 'depth: must be between 0 and 100000 blocks' using errcode = 'SL005';
+  end if;
+  update sluice.assets a set
+    contract = v_contract, decimals = set_asset.decimals, minimum_units = v_minimum, maximum_units = v_maximum,
+    fee_limit_sun = set_asset.fee_limit_sun, depth = set_asset.depth, reverts_on_failure = true, changed_by = session_user
+   where a.asset = set_asset.asset;
+  if not found then
+    insert into sluice.assets (asset, contract, decimals, minimum_units, maximum_units, fee_limit_sun, depth, reverts_on_failure)
+    values (set_asset.asset, v_contract, set_asset.decimals, v_minimum, v_maximum, set_asset.fee_limit_sun, set_asset.depth, true);
+  end if;
+end
+$$;
+comment on function sluice.set_asset is 'Sets up a TRC-20 token, or changes one. minimum and maximum are decimals; the fee limit is in sun.';
+
+create function sluice.add_wallet(
+  address text, signer text, signer_address text default null, permission_id int default 0, live_window int default 6000
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_address text;
+  v_signer_address text;
+  v_genesis bytea;
+begin
+  perform sluice.require('address', add_wallet.address), sluice.require('signer', add_wallet.signer),
+          sluice.require('permission_id', add_wallet.permission_id::text),
+          sluice.require('live_window', add_wallet.live_window::text);
+  v_address := sluice.address_text(sluice.address_bytes(add_wallet.address));
+  v_signer_address := sluice.address_text(sluice.address_bytes(coalesce(add_wallet.signer_address, add_wallet.address)));
+  if sluice.address_bytes(v_address) = '\x410000000000000000000000000000000000000000' then
+    raise exception 'address: is the zero address' using errcode = 'SL008';
+  end if;
+  if exists (select from sluice.assets a where a.contract = v_address) then
+    raise exception 'address: is a token''s contract' using errcode = 'SL008';
+  end if;
+  if add_wallet.signer not in ('secp256k1', 'hmac') then
+    raise exception 'signer: must be secp256k1, or hmac for a mock' using errcode = 'SL005';
+  end if;
+  if not (add_wallet.permission_id = 0 or add_wallet.permission_id between 2 and 9) then
+    raise exception 'permission_id: must be 0 (owner) or 2 to 9 (active)' using errcode = 'SL005';
+  end if;
+  if add_wallet.live_window not between 1 and 1000000 then
+    raise exception 'live_window: must be between 1 and 1000000' using errcode = 'SL005';
+  end if;
+  select c.genesis_id into v_genesis from sluice.chain c;
+  if add_wallet.signer = 'hmac' and found and not sluice.takes_mock_signatures(v_genesis) then
+    raise exception 'signer: hmac is a mock, and this database follows TRON''s main network or Nile'
+      using errcode = 'SL005', hint = 'Add the wallet with signer secp256k1.';
+  end if;
+  if exists (select from sluice.wallets w where w.address = v_address) then
+    raise exception 'address: % is a wallet already', v_address
+      using errcode = 'SL011', hint = 'Wallets are only ever added. To stop using one, pause it.';
+  end if;
+  insert into sluice.wallets (address, signer, signer_address, permission_id, live_window)
+  values (v_address, add_wallet.signer, v_signer_address, add_wallet.permission_id, add_wallet.live_window);
+  insert into sluice.changes (what, after)
+  select 'wallets', to_jsonb(w) from sluice.wallets w where w.address = v_address;
+end
+$$;
+comment on function sluice.add_wallet is 'Adds an address that pays. signer: secp256k1, or hmac for a mock on a chain of no value.';
+
+create function sluice.set_setting(name text, value text, reason text) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_type text;
+begin
+  perform sluice.require('name', set_setting.name), sluice.require('value', set_setting.value),
+          sluice.require('reason', set_setting.reason);
+  select format_type(a.atttypid, a.atttypmod) into v_type
+    from pg_attribute a
+   where a.attrelid = 'sluice.settings'::regclass and a.attname = set_setting.name and a.attnum > 0 and not a.attisdropped
+     and a.attname not in ('only_row', 'changed_by', 'change_reason');
+  if not found then
+    raise exception 'name: there is no setting "%"', left(set_setting.name, 60)
+      using errcode = 'SL005', hint = 'select * from sluice.settings shows them.';
+  end if;
+  begin
+    execute format('update sluice.settings set %I = $1::%s, changed_by = session_user, change_reason = $2', set_setting.name, v_type)
+      using set_setting.value, set_setting.reason;
+  exception
+    when check_violation then
+      raise exception 'value: % = % is out of bounds', set_setting.name, left(set_setting.value, 60)
+        using errcode = 'SL005', hint = 'time_to_live: from freshness + 90 s to 600 s. The bounds are the constraints of sluice.settings.';
+    when data_exception then
+      raise exception 'value: "%" is no %', left(set_setting.value, 60), v_type using errcode = 'SL005';
+  end;
+end
+$$;
+comment on function sluice.set_setting is 'Changes one setting. The change and its reason are logged in sluice.changes.';
+
+create function sluice.follow_from(block bytea, genesis_id bytea) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_header record;
+begin
+  if follow_from.block is null then
+    raise exception 'block: is missing' using errcode = 'SL005';
+  end if;
+  if follow_from.genesis_id is null or octet_length(follow_from.genesis_id) <> 32 then
+    raise exception 'genesis_id: must be the 32 bytes of block 0''s id' using errcode = 'SL005';
+  end if;
+  if exists (select from sluice.chain) then
+    raise exception 'a chain is followed already' using errcode = 'SL022', hint = 'It is named once; sluice.chain shows it.';
+  end if;
+  select * into v_header from sluice.read_headers(array[follow_from.block]);
+  if not v_header.root_holds then
+    raise exception 'block: its transactions do not give its root' using errcode = 'SL020';
+  end if;
+  if not sluice.takes_mock_signatures(follow_from.genesis_id) and exists (select from sluice.wallets w where w.signer = 'hmac') then
+    raise exception 'genesis_id: is that of TRON''s main network or Nile, and a wallet of this database signs as a mock'
+      using errcode = 'SL005', hint = 'Start anew in a database without hmac wallets.';
+  end if;
+  insert into sluice.chain (genesis_id, first_number) values (follow_from.genesis_id, v_header.number);
+  insert into sluice.blocks (number, id, parent_id, timestamp_ms, root, transactions)
+  values (v_header.number, v_header.id, v_header.parent_id, v_header.timestamp_ms, v_header.root, v_header.transactions);
+  insert into sluice.changes (what, after)
+  values ('chain', jsonb_build_object('genesis_id', encode(follow_from.genesis_id, 'hex'), 'number', v_header.number, 'id', encode(v_header.id, 'hex')));
+  return v_header.number;
+end
+$$;
+comment on function sluice.follow_from is 'Names the chain and the first followed block, once. The block is a protobuf Block; the runner''s start-block prints the call.';
+
+-- Checks the two arguments that say what a pause is about, and brings the wallet into its one form.
+create function sluice.pause_scope(wallet text, asset text) returns text
+stable language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_wallet text;
+begin
+  if pause_scope.wallet is not null then
+    v_wallet := sluice.address_text(sluice.address_bytes(pause_scope.wallet));
+    if not exists (select from sluice.wallets w where w.address = v_wallet) then
+      raise exception 'wallet: % is no wallet of ours', v_wallet using errcode = 'SL005';
+    end if;
+  end if;
+  if pause_scope.asset is not null and not exists (select from sluice.assets a where a.asset = pause_scope.asset) then
+    raise exception 'asset: "%" is not set up', left(pause_scope.asset, 40) using errcode = 'SL004';
+  end if;
+  return v_wallet;
+end
+$$;
+
+create function sluice.pause(reason text, wallet text default null, asset text default null) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_wallet text := sluice.pause_scope(pause.wallet, pause.asset);
+begin
+  perform sluice.require('reason', pause.reason);
+  insert into sluice.pauses (wallet, asset, reason) values (v_wallet, pause.asset, pause.reason)
+  on conflict do nothing;
+end
+$$;
+comment on function sluice.pause is 'Stops building, signing and first sends: for all, a wallet, an asset, or both. Following, settling and re-sending go on.';
+
+create function sluice.resume(reason text, wallet text default null, asset text default null) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_wallet text := sluice.pause_scope(resume.wallet, resume.asset);
+begin
+  perform sluice.require('reason', resume.reason);
+  update sluice.pauses p set
+    resumed_at = sluice.now(), resumed_by = session_user, resume_reason = resume.reason,
+    resumed_tip = (select max(b.number) from sluice.blocks b)
+   where p.resumed_at is null and p.wallet is not distinct from v_wallet and p.asset is not distinct from resume.asset;
+  if not found then
+    raise exception 'no such pause is in force' using errcode = 'SL005', hint = 'select * from sluice.pauses where resumed_at is null shows them.';
+  end if;
+end
+$$;
+comment on function sluice.resume is 'Ends the pause with the same wallet and asset.';
+
+-- Whether a pause holds what would be paid from this wallet in this asset.
+create function sluice.is_paused(wallet text, asset text) returns boolean
+stable language sql set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select from sluice.pauses p
+     where p.resumed_at is null
+       and (p.wallet is null or p.wallet = is_paused.wallet)
+       and (p.asset is null or p.asset = is_paused.asset))
+$$;

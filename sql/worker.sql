@@ -1,0 +1,86 @@
+-- What the runner's calls share: the isolation level they ask for, which errors belong to a row, and the state of things that
+-- a runner asks for between its calls.
+
+-- The runner's functions read what others commit meanwhile, statement by statement; another isolation level would show them the
+-- past.
+create function sluice.require_read_committed(function_name text) returns void
+volatile language plpgsql
+as $$
+begin
+  if pg_catalog.current_setting('transaction_isolation') <> 'read committed' then
+    raise exception '%: runs in READ COMMITTED, and this transaction is %', function_name,
+      pg_catalog.upper(pg_catalog.current_setting('transaction_isolation'))
+      using errcode = 'SL006', hint = 'BEGIN ISOLATION LEVEL READ COMMITTED.';
+  end if;
+end
+$$;
+
+create function sluice.require_worker(worker_id text) returns void
+immutable language plpgsql
+as $$
+begin
+  perform sluice.require('worker_id', worker_id);
+  if pg_catalog.length(worker_id) > 200 then
+    raise exception 'worker_id: longer than 200 characters' using errcode = 'SL005';
+  end if;
+end
+$$;
+
+-- Whether an error is the fault of a row in the batch, so that the others may go on without it. Deadlocks, lack of resources, an
+-- operator's intervention and system errors are not: the caller hears of them.
+create function sluice.is_a_rows_fault(state_code text) returns boolean
+immutable strict language sql
+as $$ select pg_catalog.left(state_code, 2) not in ('08', '25', '40', '53', '55', '57', '58', 'F0', 'XX') $$;
+
+-- Files that a worker did a batch. The deferred trigger on the row makes the commit synchronous, whatever the caller set.
+create function sluice.seen(worker_id text, call text, batch int) returns void
+volatile language sql set search_path = pg_catalog, pg_temp
+as $$
+  insert into sluice.workers as w (worker_id, seen_at, call, rows)
+  values (seen.worker_id, sluice.now(), seen.call, seen.batch)
+  on conflict (worker_id) do update set seen_at = excluded.seen_at, call = excluded.call, rows = excluded.rows
+$$;
+
+-- Puts one row back whose turn raised an error: it gets the error and a back-off, and stops nobody else.
+create function sluice.set_aside(operation_id uuid, error text) returns void
+volatile language sql set search_path = pg_catalog, pg_temp
+as $$
+  update sluice.withdrawals w set
+    last_error = left(set_aside.error, 500), leased_by = null,
+    due_at = sluice.now() + interval '1 millisecond' * sluice.backoff_ms(1)
+   where w.operation_id = set_aside.operation_id and w.due_at is not null
+$$;
+
+create function sluice.runner_state() returns table (
+  followed_number bigint, followed_id bytea, followed_ms bigint, chain_genesis bytea, now timestamptz, lease interval,
+  due bigint, waiting bigint, parked bigint
+)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+  select b.number, b.id, b.timestamp_ms, c.genesis_id, t.now, s.lease,
+         (select count(*) from sluice.withdrawals w where w.due_at is not null and w.attempt = 0 and (w.due_at <= t.now or w.due_at > t.far))
+           + (select count(*) from sluice.withdrawals w where w.due_at is not null and w.attempt > 0 and (w.due_at <= t.now or w.due_at > t.far)),
+         (select count(*) from sluice.withdrawals w where w.due_at is not null and w.attempt = 0 and w.due_at > t.now and w.due_at <= t.far)
+           + (select count(*) from sluice.withdrawals w where w.due_at is not null and w.attempt > 0 and w.due_at > t.now and w.due_at <= t.far),
+         (select count(*) from sluice.withdrawals w
+           where w.due_at is null and w.state <> 'confirmed' and w.state <> 'failed' and w.state <> 'rejected')
+    from sluice.settings s
+   cross join lateral (
+     select n.now, n.now + interval '1 millisecond' * sluice.longest_wait_ms() as far from (select sluice.now() as now) n
+   ) t
+    left join sluice.chain c on true
+    left join lateral (
+      -- Where several observers are asked for, each login reads every block itself, from before the oldest live envelope.
+      select t.number, t.id, t.timestamp_ms
+        from sluice.blocks t
+       where s.observers = 1
+          or t.number <= coalesce(
+               (select o.last_number from sluice.observers o where o.login = session_user),
+               (select min(e.ref_block_number) from sluice.envelopes e where e.fate is null),
+               t.number)
+       order by t.number desc
+       limit 1
+    ) b on true
+$$;
+comment on function sluice.runner_state is
+  'What a runner asks between its calls: how far the chain is followed, and how many withdrawals are due, waiting or parked.';

@@ -1,0 +1,4 @@
+//! The in-database tier: what `cargo pgrx test` runs inside a real server, a transaction a test.
+
+mod lifecycle;
+mod scene;
