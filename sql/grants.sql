@@ -41,7 +41,6 @@ end
 $$;
 
 grant usage on schema sluice to sluice_owner, sluice_app, sluice_runner, sluice_approver, sluice_voucher, sluice_operator, sluice_auditor;
-grant create on schema sluice to sluice_owner;
 grant execute on all functions in schema sluice to sluice_owner;
 
 -- The pure functions, and what the type amount and the tables' checks need, for everybody who may see the schema.

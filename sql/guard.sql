@@ -435,7 +435,7 @@ as $$
 begin
   if pg_trigger_depth() = 1 then
     insert into sluice.changes (what, before, after, reason)
-    values (tg_table_name, case when tg_op = 'UPDATE' then to_jsonb(old) end, to_jsonb(new), to_jsonb(new) ->> 'change_reason');
+    values (tg_table_name, to_jsonb(old), to_jsonb(new), to_jsonb(new) ->> 'change_reason');
   end if;
   return null;
 end
@@ -459,15 +459,13 @@ create trigger never_removed before delete or truncate on sluice.settings
   for each statement execute function sluice.refuse('settings have one row');
 create trigger a_fold before insert on sluice.assets for each row execute function sluice.assets_before_insert();
 create trigger b_version before update on sluice.assets for each row execute function sluice.assets_before_update();
+create trigger c_log after update on sluice.assets for each row execute function sluice.log_change();
 create trigger never_removed before delete or truncate on sluice.assets
   for each statement execute function sluice.refuse('withdrawals name it');
 
 insert into sluice.settings default values;
 insert into sluice.assets (asset, contract, decimals, minimum_units, maximum_units, fee_limit_sun, depth, reverts_on_failure)
 values ('USDT-TRC20', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t', 6, 1, 1000000000000, 100000000, 0, true);
-
--- After the rows above, which are no change. An asset is logged when it is new, too.
-create trigger c_log after insert or update on sluice.assets for each row execute function sluice.log_change();
 
 ------------------------------------------------------------------------------------------------------ synchronous commits
 

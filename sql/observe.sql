@@ -110,8 +110,8 @@ begin
                      else w.last_error
                    end,
       held_by = case when k.outcome = 'rebuild_later' then 'never_accepted' end,
-      -- Whoever holds it, holds an envelope that is spent.
-      fencing_token = w.fencing_token + case when k.outcome in ('rebuild', 'rebuild_later') then 1 else 0 end,
+      -- Whoever holds it, holds an envelope that is over.
+      fencing_token = w.fencing_token + case when k.outcome in ('rebuild', 'rebuild_later', 'park') then 1 else 0 end,
       leased_by = case when k.outcome in ('rebuild', 'rebuild_later', 'park') then null else w.leased_by end,
       due_at = case k.outcome
                  when 'rebuild' then v_now

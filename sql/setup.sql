@@ -64,6 +64,8 @@ begin
   if not found then
     insert into sluice.assets (asset, contract, decimals, minimum_units, maximum_units, fee_limit_sun, depth, reverts_on_failure)
     values (set_asset.asset, v_contract, set_asset.decimals, v_minimum, v_maximum, set_asset.fee_limit_sun, set_asset.depth, true);
+    insert into sluice.changes (what, after)
+    select 'assets', to_jsonb(a) from sluice.assets a where a.asset = set_asset.asset;
   end if;
 end
 $$;
