@@ -1,14 +1,15 @@
 # The places and the environment that every script here shares. Sourced by bash, never run.
 #
-# Nothing outside the checkout is touched: PostgreSQL runs from a private copy of its installation, in which `make`
-# installs the extension; cargo-pgrx keeps its files beside it. PostgreSQL refuses to run as root, so root runs it as the
-# system user `postgres`, who must be able to reach those files: where a parent directory keeps others out, they go to
-# a directory of this checkout's own in /var/tmp.
+# Nothing outside cargo's target directory is touched: PostgreSQL runs from private copies of its installation, in which
+# the extension is installed; cargo-pgrx keeps its files beside them. PostgreSQL refuses to run as root, so root runs it
+# as the system user `postgres`, who must be able to reach those files: where a parent directory keeps others out, they
+# go to a directory in /var/tmp that is this target directory's own.
 
 # What is made here is read by another user when root makes it.
 umask 022
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+target=$(mkdir -p "${CARGO_TARGET_DIR:-$root/target}" && cd "${CARGO_TARGET_DIR:-$root/target}" && pwd -P)
 pg_major=15
 pgrx_version=$(sed -n 's/^pgrx = "=\([0-9.]*\)"$/\1/p' "$root/Cargo.toml")
 
@@ -28,19 +29,18 @@ as_postgres() {
     fi
 }
 
-# The directory that holds the private PostgreSQL and cargo-pgrx's home: target/, unless `postgres` cannot reach it.
-# Before PostgreSQL is installed there is no such user, and "nobody" can reach what "postgres" can.
+# The directory that holds the private PostgreSQL and cargo-pgrx's home: the target directory, unless `postgres` cannot
+# reach it. Before PostgreSQL is installed there is no such user, and "nobody" can reach what "postgres" can.
 private_directory() {
-    local inside=$root/target other=nobody
+    local other=nobody
     ! id postgres >/dev/null 2>&1 || other=postgres
-    mkdir -p "$inside"
-    if ! is_root || setpriv --reuid "$other" --clear-groups -- test -r "$inside/." -a -x "$inside/." 2>/dev/null; then
-        echo "$inside"
+    if ! is_root || setpriv --reuid "$other" --clear-groups -- test -r "$target/." -a -x "$target/." 2>/dev/null; then
+        echo "$target"
         return
     fi
     # A name anyone can guess in a directory anyone can write to: it must be ours.
     local outside
-    outside=/var/tmp/sluice-$(printf %s "$root" | cksum | cut -d' ' -f1)
+    outside=/var/tmp/sluice-$(printf %s "$target" | cksum | cut -d' ' -f1)
     mkdir -m 755 "$outside" 2>/dev/null || true
     if [ -L "$outside" ] || [ "$(stat -c '%u %a' "$outside")" != "$(id -u) 755" ]; then
         die "$outside is not a directory of ours: remove it and start again"
@@ -49,11 +49,15 @@ private_directory() {
 }
 
 private=$(private_directory)
-postgres_tree=$private/postgresql-$pg_major
 tools=$root/target/tools
 
+# Two trees: `cargo pgrx test` overwrites the library in place, which kills every server that runs from the same tree.
+pg_bin() { echo "$private/$1/lib/postgresql/$pg_major/bin"; }
+export SLUICE_PG_BIN
+SLUICE_PG_BIN=$(pg_bin postgresql-$pg_major)
+pgrx_pg_config=$(pg_bin pgrx-postgresql-$pg_major)/pg_config
+
 export PGRX_HOME=$private/pgrx
-export SLUICE_PG_BIN=$postgres_tree/lib/postgresql/$pg_major/bin
 export PATH=$SLUICE_PG_BIN:$tools/bin:$PATH
 # pgrx's test framework asks for it, and cron, containers and CI leave it out.
 export USER=${USER:-$(id -un)}

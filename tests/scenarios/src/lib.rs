@@ -4,6 +4,12 @@
 
 pub mod place;
 pub mod postgres;
+pub mod runner;
+pub mod scene;
 pub mod wait;
+pub mod wallets;
 
 pub use crate::postgres::{Database, Postgres, Role};
+pub use crate::runner::{Runner, RunnerSetup};
+pub use crate::scene::Scene;
+pub use crate::wallets::{Wallets, destination};
