@@ -96,6 +96,28 @@ pub const TRANSITIONS: [Transition; 15] = {
     ]
 };
 
+/// The chart as a Mermaid state diagram: the picture in the README is this text.
+#[must_use]
+pub fn diagram() -> String {
+    let mut lines = vec![
+        "stateDiagram-v2".to_owned(),
+        "    [*] --> requested".to_owned(),
+    ];
+    for row in TRANSITIONS {
+        let stars = row.proof.stars();
+        let label = if stars.is_empty() {
+            String::new()
+        } else {
+            format!(": {stars}")
+        };
+        lines.push(format!("    {} --> {}{label}", row.from, row.to));
+    }
+    for state in State::ALL.into_iter().filter(|state| state.is_terminal()) {
+        lines.push(format!("    {state} --> [*]"));
+    }
+    lines.join("\n")
+}
+
 impl State {
     /// Every state, in the chart's order.
     pub const ALL: [Self; 9] = [
@@ -258,6 +280,16 @@ pub fn judge_path(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_picture_in_the_readme_is_the_chart() {
+        let readme = include_str!("../../README.md");
+        assert!(
+            readme.contains(&diagram()),
+            "put this into README.md:\n{}",
+            diagram()
+        );
+    }
 
     #[test]
     fn every_state_has_a_name_that_leads_back_to_it() {
