@@ -409,7 +409,9 @@ impl Hand {
     /// Gives the producers a transaction past every node and its signature check: somebody else had the bytes. It comes
     /// into the next block if the chain lets it.
     pub fn inject(&self, transaction: &[u8]) -> Result<Txid, String> {
-        let tx = Arc::new(Tx::decode(transaction).map_err(|error| error.to_string())?);
+        let tx = Tx::decode(transaction)
+            .map_err(|error| format!("the bytes are no transaction: {error}"))?;
+        let tx = Arc::new(tx);
         let txid = tx.txid;
         self.act(|net| {
             net.log.open(&tx);
