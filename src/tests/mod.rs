@@ -1,4 +1,5 @@
 //! The in-database tier: what `cargo pgrx test` runs inside a real server, a transaction a test.
 
 mod lifecycle;
+mod matrix;
 mod scene;

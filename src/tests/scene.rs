@@ -346,3 +346,158 @@ impl Scene {
 pub fn id(number: u32) -> String {
     format!("00000000-0000-4000-8000-{number:012}")
 }
+
+/// Another mock wallet, whose address sorts after `MOCK_WALLET`'s.
+pub const SECOND_WALLET: &str = "TMhzXhj5o7aG14eMHn2htGe7ek39hiriPN";
+/// A wallet that signs for real, and its published key.
+pub const KEYED_WALLET: &str = "TUovF8AbwuqEmqehCPUSAFu3wfUAqsp2Fg";
+/// See [`KEYED_WALLET`].
+pub const KEY: &str = "9061f7e850505422760b8e73b946f5ab4b61d6e485cff0ef10ae40f9decbcd6c";
+
+/// Tries a statement in a role, and takes back whatever it did: the SQLSTATE and message of its refusal, or two empty texts.
+pub fn tried_as(role: &str, sql: &str) -> (String, String) {
+    run("create or replace function pg_temp.trial(role text, statement text) returns text language plpgsql as $$
+         declare v_state text; v_message text;
+         begin
+           execute format('set local role %I', role);
+           execute statement;
+           raise exception using errcode = 'TAKEN';
+         exception when others then
+           get stacked diagnostics v_state = returned_sqlstate, v_message = message_text;
+           return v_state || '|' || v_message;
+         end $$");
+    let answer = Spi::get_one_with_args::<String>(
+        "select pg_temp.trial($1, $2)",
+        &[role.into(), sql.into()],
+    )
+    .expect("the trial returns")
+    .unwrap_or_default();
+    match answer.split_once('|').expect("both parts are there") {
+        ("TAKEN", _) => (String::new(), String::new()),
+        (state, message) => (state.to_owned(), message.to_owned()),
+    }
+}
+
+/// The SQLSTATE with which the owner of the tables is refused a statement; empty where it would be taken.
+pub fn as_owner(sql: &str) -> String {
+    tried_as("sluice_owner", sql).0
+}
+
+/// Runs a statement as the owner of the tables, who passes every check of a privilege and none of the guard.
+pub fn run_as_owner(sql: &str) {
+    run("set local role sluice_owner");
+    run(sql);
+    run("reset role");
+}
+
+/// The value of an expression, and everything that it did taken back: what a database knew that has forgotten since.
+pub fn forgotten(expression: &str) -> String {
+    run("create or replace function pg_temp.forgotten(expression text) returns text language plpgsql as $$
+         declare v_value text; v_state text; v_message text;
+         begin
+           execute 'select (' || expression || ')::text' into v_value;
+           raise exception '%', v_value using errcode = 'TAKEN';
+         exception when others then
+           get stacked diagnostics v_state = returned_sqlstate, v_message = message_text;
+           if v_state <> 'TAKEN' then
+             raise;
+           end if;
+           return v_message;
+         end $$");
+    Spi::get_one_with_args::<String>("select pg_temp.forgotten($1)", &[expression.into()])
+        .expect("the expression has a value")
+        .unwrap_or_default()
+}
+
+/// A number that a statement returns.
+pub fn count(sql: &str) -> i64 {
+    one(sql)
+        .and_then(|text| text.parse().ok())
+        .expect("the statement returns a number")
+}
+
+impl Scene {
+    /// A database that follows a chain, at the chain's time, and has no wallet yet.
+    pub fn without_wallet() -> Self {
+        let first = block(FIRST, &[0; 32], START_MS, &[]);
+        run(&format!(
+            "select sluice.follow_from({}, '\\x{GENESIS}')",
+            literal(&first.bytes)
+        ));
+        let scene = Self { tip: first };
+        scene.clock(0);
+        scene
+    }
+
+    /// Has these blocks followed in one call, the last being the tip from now on. Returns what they moved.
+    pub fn observe(&mut self, blocks: &[Block]) -> Vec<Task> {
+        self.tip = blocks.last().expect("there is a block").clone();
+        self.clock(0);
+        let bytes: Vec<String> = blocks.iter().map(|block| literal(&block.bytes)).collect();
+        tasks(&format!(
+            "select * from sluice.observe_blocks('node', array[{}])",
+            bytes.join(",")
+        ))
+    }
+
+    /// The statement that writes the next empty block down, past `observe_blocks`: nothing is settled by it.
+    pub fn next_by_hand(&mut self, later_ms: i64) -> String {
+        self.tip = self.next(later_ms, &[]);
+        self.clock(0);
+        format!(
+            "insert into sluice.blocks (number, id, parent_id, timestamp_ms, root, transactions)
+             select (d ->> 'number')::bigint, decode(d ->> 'id', 'hex'), decode(d ->> 'parent_id', 'hex'),
+                    (d ->> 'timestamp_ms')::bigint, decode(d ->> 'root', 'hex'), 0
+               from sluice.decode_block({}) d",
+            literal(&self.tip.bytes)
+        )
+    }
+
+    /// Writes empty blocks down by hand until this many seconds of chain time have passed.
+    pub fn pass_by_hand(&mut self, seconds: i64) {
+        let until = self.tip.time + seconds * 1000;
+        while self.tip.time < until {
+            let statement = self.next_by_hand(30_000.min(until - self.tip.time));
+            run_as_owner(&statement);
+        }
+    }
+
+    /// One column of a withdrawal, as text; empty where it is NULL.
+    pub fn column(&self, id: &str, column: &str) -> String {
+        one(&format!(
+            "select {column} from sluice.withdrawals where operation_id = '{id}'"
+        ))
+        .unwrap_or_default()
+    }
+
+    /// In how many seconds a withdrawal is next due.
+    pub fn due_in(&self, id: &str) -> i64 {
+        count(&format!(
+            "select extract(epoch from due_at - sluice.now())::bigint from sluice.withdrawals where operation_id = '{id}'"
+        ))
+    }
+
+    /// Submits a withdrawal, claims it, and returns its task: to be signed.
+    pub fn signing(&self, number: u32) -> Task {
+        let id = self.submit(number);
+        self.claim("w")
+            .into_iter()
+            .find(|task| task.operation_id == id)
+            .expect("a fresh withdrawal is due")
+    }
+
+    /// Takes a fresh withdrawal to `signed`, by a pause that holds its first send.
+    pub fn signed(&self, number: u32) -> Task {
+        let task = self.signing(number);
+        run("select sluice.pause('held in signed')");
+        self.sign("w", std::slice::from_ref(&task));
+        run("select sluice.resume('held in signed')");
+        task
+    }
+
+    /// Takes a fresh withdrawal to `broadcasting`. Returns what is to be sent.
+    pub fn broadcasting(&self, number: u32) -> Task {
+        let task = self.signing(number);
+        self.sign("w", &[task]).remove(0)
+    }
+}
