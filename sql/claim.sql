@@ -25,11 +25,11 @@ begin
            w.to_address = a.contract or exists (select from sluice.wallets l where l.address = w.to_address) as forbidden,
            a.contract, a.fee_limit_sun,
            e.txid, e.slot, e.wallet as built_from, e.raw_data, e.signature, e.expiration_ms,
-           e.txid is null or coalesce(e.fate = 'dead', false) or coalesce(e.fate = 'included' and sluice.receipt_failed(e.receipt), false) as spent,
+           e.txid is null or sluice.is_spent(e.fate, e.receipt) as spent,
            sluice.is_paused(w.wallet, w.asset) as paused,
            sluice.next_step(
              w.state::text, e.expiration_ms, e.fate is null,
-             coalesce(e.fate = 'dead', false) or coalesce(e.fate = 'included' and sluice.receipt_failed(e.receipt), false),
+             sluice.is_spent(e.fate, e.receipt),
              e.signature is not null, w.sent_ms, v_tip.timestamp_ms,
              (extract(epoch from v_settings.resend) * 1000)::bigint, sluice.is_paused(w.wallet, w.asset)) as step
       from sluice.withdrawals w
@@ -184,7 +184,7 @@ end
 $$;
 
 create function sluice.claim_batch(worker_id text, batch_size int default 100, lease interval default null) returns setof sluice.task
-language plpgsql security definer set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$
 #variable_conflict use_column
 declare

@@ -42,6 +42,14 @@ fn chart_has(from_state: &str, to_state: &str) -> bool {
         .is_some()
 }
 
+/// The mark of a step: which proof it asks for. Empty for a remark, and for a step that asks for none.
+#[pg_extern(immutable, strict, parallel_safe)]
+fn stars_of(from_state: &str, to_state: &str) -> &'static str {
+    state_of(from_state)
+        .transition_to(state_of(to_state))
+        .map_or("", |row| row.proof.stars())
+}
+
 /// Whether the state is terminal.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn is_terminal(state: &str) -> bool {

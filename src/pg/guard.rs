@@ -174,7 +174,7 @@ fn withdrawals_before_update<'a>(
     reason = "each argument is one column of the row"
 )]
 #[pg_extern(
-    sql = "create function entries_of(operation_id uuid, seq int, previous bytea, from_state text, path text, at timestamptz, by text, details jsonb) returns table (entry_seq int, entry_from text, entry_to text, entry_hash bytea) immutable parallel safe language c as 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
+    sql = "create function entries_of(operation_id uuid, seq int, previous bytea, from_state text, path text, at timestamptz, by text, details jsonb) returns table (entry_seq int, entry_from text, entry_to text, entry_hash bytea) immutable parallel safe rows 2 language c as 'MODULE_PATHNAME', '@FUNCTION_NAME@';"
 )]
 fn entries_of(
     operation_id: pgrx::Uuid,
