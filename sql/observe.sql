@@ -184,8 +184,14 @@ declare
   v_message text;
 begin
   perform sluice.require_read_committed('observe_blocks'), sluice.require('node', observe_blocks.node);
+  perform sluice.require_short('node', observe_blocks.node, 200);
   if observe_blocks.blocks is null or cardinality(observe_blocks.blocks) not between 1 and 1000 then
     raise exception 'blocks: must be 1 to 1000 blocks' using errcode = 'SL005';
+  end if;
+  -- An array may begin at any number, and have rows: below, its blocks are counted from 1. What a count passed over would never
+  -- be read, and a paid envelope would look dead.
+  if array_ndims(observe_blocks.blocks) <> 1 or array_lower(observe_blocks.blocks, 1) <> 1 then
+    raise exception 'blocks: must be an array of one dimension whose first element is number 1' using errcode = 'SL005';
   end if;
   if array_position(observe_blocks.blocks, null) is not null then
     raise exception 'blocks[%]: is missing', array_position(observe_blocks.blocks, null) using errcode = 'SL005';

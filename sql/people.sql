@@ -116,7 +116,7 @@ declare
   w sluice.withdrawals;
   v_to sluice.state;
 begin
-  perform sluice.require('operation_id', cancel.operation_id::text), sluice.require('reason', cancel.reason);
+  perform sluice.require('operation_id', cancel.operation_id::text), sluice.require_reason(cancel.reason);
   select * into w from sluice.withdrawals x where x.operation_id = cancel.operation_id for update;
   if not found then
     raise exception 'operation_id: no withdrawal has this id' using errcode = 'SL030';

@@ -18,12 +18,12 @@ declare
   v_tip_ms bigint := (select max(b.timestamp_ms) from sluice.blocks b);
 begin
   perform from sluice.withdrawals w
-    where w.operation_id in (select g.operation_id from sluice.read_signatures(file_signatures.results) g)
+    where w.operation_id in (select g.operation_id from sluice.read_signatures(file_signatures.results::text) g)
     order by w.operation_id for update;
 
   return query
   with given as materialized (
-    select g.ord, g.operation_id, g.fencing_token, g.txid, g.signature from sluice.read_signatures(file_signatures.results) g
+    select g.ord, g.operation_id, g.fencing_token, g.txid, g.signature from sluice.read_signatures(file_signatures.results::text) g
   ),
   facts as materialized (
     select g.ord, g.operation_id, g.txid, g.signature, e.raw_data, e.expiration_ms,
@@ -93,13 +93,13 @@ declare
   v_tip_ms bigint := (select max(b.timestamp_ms) from sluice.blocks b);
 begin
   perform from sluice.withdrawals w
-    where w.operation_id in (select g.operation_id from sluice.read_broadcasts(file_broadcasts.results) g)
+    where w.operation_id in (select g.operation_id from sluice.read_broadcasts(file_broadcasts.results::text) g)
     order by w.operation_id for update;
 
   return query
   with given as materialized (
     select g.ord, g.operation_id, g.fencing_token, g.txid, g.node, g.code, g.message, sluice.broadcast_verdict(g.code) as verdict
-      from sluice.read_broadcasts(file_broadcasts.results) g
+      from sluice.read_broadcasts(file_broadcasts.results::text) g
   ),
   facts as materialized (
     select g.*, e.expiration_ms,
@@ -266,6 +266,7 @@ begin
   if jsonb_typeof(coalesce(fenced_cas.detail, 'null')) <> 'object' then
     raise exception 'detail: must be a JSON object' using errcode = 'SL005';
   end if;
+  perform sluice.require_short('detail', fenced_cas.detail::text, 10000);
   select k into v_key from jsonb_object_keys(fenced_cas.sets) k where k not in ('last_error', 'due_in') limit 1;
   if found then
     raise exception 'sets: unknown key "%"', left(v_key, 40) using errcode = 'SL005', hint = 'Known are last_error and due_in.';

@@ -12,6 +12,26 @@ begin
 end
 $$;
 
+-- Raises SL005 for an argument that is longer than what it is there for. Nothing that is filed is without a bound.
+create function sluice.require_short(argument text, value text, characters int) returns void
+immutable parallel safe language plpgsql
+as $$
+begin
+  if length(value) > characters then
+    raise exception '%: longer than % characters', argument, characters using errcode = 'SL005';
+  end if;
+end
+$$;
+
+-- Checks what a person gives as the reason of a change.
+create function sluice.require_reason(reason text) returns void
+immutable parallel safe language plpgsql
+as $$
+begin
+  perform sluice.require('reason', reason), sluice.require_short('reason', reason, 1000);
+end
+$$;
+
 create function sluice.set_asset(
   asset text, contract text, decimals int, minimum text, maximum text, fee_limit_sun bigint, depth int default 0,
   reverts_on_failure boolean default null
@@ -36,12 +56,18 @@ begin
   if set_asset.asset !~ '^[!-~]([ -~]{0,38}[!-~])?$' then
     raise exception 'asset: must be 1 to 40 printable ASCII characters' using errcode = 'SL005';
   end if;
-  v_contract := sluice.address_text(sluice.address_bytes(set_asset.contract));
+  v_contract := sluice.address_argument(set_asset.contract, 'contract');
+  if v_contract = sluice.zero_address() then
+    raise exception 'contract: is the zero address' using errcode = 'SL008';
+  end if;
+  if exists (select from sluice.wallets w where w.address = v_contract) then
+    raise exception 'contract: is one of our own wallets' using errcode = 'SL008';
+  end if;
   if set_asset.decimals not between 0 and 38 then
     raise exception 'decimals: must be between 0 and 38' using errcode = 'SL005';
   end if;
-  v_minimum := sluice.parse_amount(set_asset.minimum, set_asset.decimals);
-  v_maximum := sluice.parse_amount(set_asset.maximum, set_asset.decimals);
+  v_minimum := sluice.amount_argument(set_asset.minimum, set_asset.decimals, 'minimum');
+  v_maximum := sluice.amount_argument(set_asset.maximum, set_asset.decimals, 'maximum');
   if v_minimum < 1 then
     raise exception 'minimum: must be more than zero' using errcode = 'SL005';
   end if;
@@ -85,10 +111,13 @@ begin
   perform sluice.require('address', add_wallet.address), sluice.require('signer', add_wallet.signer),
           sluice.require('permission_id', add_wallet.permission_id::text),
           sluice.require('live_window', add_wallet.live_window::text);
-  v_address := sluice.address_text(sluice.address_bytes(add_wallet.address));
-  v_signer_address := sluice.address_text(sluice.address_bytes(coalesce(add_wallet.signer_address, add_wallet.address)));
-  if sluice.address_bytes(v_address) = '\x410000000000000000000000000000000000000000' then
+  v_address := sluice.address_argument(add_wallet.address, 'address');
+  v_signer_address := coalesce(sluice.address_argument(add_wallet.signer_address, 'signer_address'), v_address);
+  if v_address = sluice.zero_address() then
     raise exception 'address: is the zero address' using errcode = 'SL008';
+  end if;
+  if v_signer_address = sluice.zero_address() then
+    raise exception 'signer_address: is the zero address' using errcode = 'SL008', hint = 'Nobody has its key.';
   end if;
   if exists (select from sluice.assets a where a.contract = v_address) then
     raise exception 'address: is a token''s contract' using errcode = 'SL008';
@@ -127,7 +156,7 @@ declare
   v_type text;
 begin
   perform sluice.require('name', set_setting.name), sluice.require('value', set_setting.value),
-          sluice.require('reason', set_setting.reason);
+          sluice.require_reason(set_setting.reason);
   select format_type(a.atttypid, a.atttypmod) into v_type
     from pg_attribute a
    where a.attrelid = 'sluice.settings'::regclass and a.attname = set_setting.name and a.attnum > 0 and not a.attisdropped
@@ -155,7 +184,8 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-  v_header record;
+  v_block jsonb;
+  v_number bigint;
 begin
   if follow_from.block is null then
     raise exception 'block: is missing' using errcode = 'SL005';
@@ -166,20 +196,23 @@ begin
   if exists (select from sluice.chain) then
     raise exception 'a chain is followed already' using errcode = 'SL022', hint = 'It is named once; sluice.chain shows it.';
   end if;
-  select * into v_header from sluice.read_headers(array[follow_from.block]);
-  if not v_header.root_holds then
+  v_block := sluice.decode_block(follow_from.block);
+  v_number := v_block ->> 'number';
+  if not (v_block ->> 'root_holds')::boolean then
     raise exception 'block: its transactions do not give its root' using errcode = 'SL020';
   end if;
   if not sluice.takes_mock_signatures(follow_from.genesis_id) and exists (select from sluice.wallets w where w.signer = 'hmac') then
     raise exception 'genesis_id: is that of TRON''s main network or Nile, and a wallet of this database signs as a mock'
       using errcode = 'SL005', hint = 'Start anew in a database without hmac wallets.';
   end if;
-  insert into sluice.chain (genesis_id, first_number) values (follow_from.genesis_id, v_header.number);
+  insert into sluice.chain (genesis_id, first_number) values (follow_from.genesis_id, v_number);
   insert into sluice.blocks (number, id, parent_id, timestamp_ms, root, transactions)
-  values (v_header.number, v_header.id, v_header.parent_id, v_header.timestamp_ms, v_header.root, v_header.transactions);
+  values (
+    v_number, decode(v_block ->> 'id', 'hex'), decode(v_block ->> 'parent_id', 'hex'), (v_block ->> 'timestamp_ms')::bigint,
+    decode(v_block ->> 'root', 'hex'), jsonb_array_length(v_block -> 'transactions'));
   insert into sluice.changes (what, after)
-  values ('chain', jsonb_build_object('genesis_id', encode(follow_from.genesis_id, 'hex'), 'number', v_header.number, 'id', encode(v_header.id, 'hex')));
-  return v_header.number;
+  values ('chain', jsonb_build_object('genesis_id', encode(follow_from.genesis_id, 'hex'), 'number', v_number, 'id', v_block -> 'id'));
+  return v_number;
 end
 $$;
 comment on function sluice.follow_from is 'Names the chain and the first followed block, once. The block is a protobuf Block; the runner''s start-block prints the call.';
@@ -193,7 +226,7 @@ declare
   v_wallet text;
 begin
   if pause_scope.wallet is not null then
-    v_wallet := sluice.address_text(sluice.address_bytes(pause_scope.wallet));
+    v_wallet := sluice.address_argument(pause_scope.wallet, 'wallet');
     if not exists (select from sluice.wallets w where w.address = v_wallet) then
       raise exception 'wallet: % is no wallet of ours', v_wallet using errcode = 'SL005';
     end if;
@@ -212,7 +245,7 @@ as $$
 declare
   v_wallet text := sluice.pause_scope(pause.wallet, pause.asset);
 begin
-  perform sluice.require('reason', pause.reason);
+  perform sluice.require_reason(pause.reason);
   insert into sluice.pauses (wallet, asset, reason) values (v_wallet, pause.asset, pause.reason)
   on conflict do nothing;
 end
@@ -226,13 +259,13 @@ as $$
 declare
   v_wallet text := sluice.pause_scope(resume.wallet, resume.asset);
 begin
-  perform sluice.require('reason', resume.reason);
+  perform sluice.require_reason(resume.reason);
   update sluice.pauses p set
     resumed_at = sluice.now(), resumed_by = session_user, resume_reason = resume.reason,
     resumed_tip = (select max(b.number) from sluice.blocks b)
    where p.resumed_at is null and p.wallet is not distinct from v_wallet and p.asset is not distinct from resume.asset;
   if not found then
-    raise exception 'no such pause is in force' using errcode = 'SL005', hint = 'select * from sluice.pauses where resumed_at is null shows them.';
+    raise exception 'wallet, asset: no pause of just these is in force' using errcode = 'SL005', hint = 'select * from sluice.pauses where resumed_at is null shows them.';
   end if;
 end
 $$;

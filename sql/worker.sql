@@ -19,10 +19,7 @@ create function sluice.require_worker(worker_id text) returns void
 immutable language plpgsql
 as $$
 begin
-  perform sluice.require('worker_id', worker_id);
-  if pg_catalog.length(worker_id) > 200 then
-    raise exception 'worker_id: longer than 200 characters' using errcode = 'SL005';
-  end if;
+  perform sluice.require('worker_id', worker_id), sluice.require_short('worker_id', worker_id, 200);
 end
 $$;
 

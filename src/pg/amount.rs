@@ -72,12 +72,18 @@ fn decimals_of(decimals: i32) -> u32 {
         })
 }
 
+/// The base units of an argument that is an amount, or an error that names the argument.
+#[pg_extern(immutable, strict, parallel_safe)]
+fn amount_argument(amount: &str, decimals: i32, argument: &str) -> AnyNumeric {
+    let digits =
+        units::parse_amount(amount, decimals_of(decimals)).or_raise(Code::BadAmount, argument);
+    AnyNumeric::try_from(digits.as_str()).or_raise(Code::BadAmount, argument)
+}
+
 /// Decimal text to base units, exact at any length.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn parse_amount(amount: &str, decimals: i32) -> AnyNumeric {
-    let digits =
-        units::parse_amount(amount, decimals_of(decimals)).or_raise(Code::BadAmount, "amount");
-    AnyNumeric::try_from(digits.as_str()).or_raise(Code::BadAmount, "amount")
+    amount_argument(amount, decimals, "amount")
 }
 
 /// Base units to the shortest exact decimal.

@@ -28,9 +28,9 @@ pub fn bytes32(bytes: &[u8], argument: &str) -> [u8; 32] {
 }
 
 fn units_of(value: &AnyNumeric, argument: &str) -> Units {
-    value
-        .to_string()
-        .parse::<Units>()
+    // By value: zeros after a point are no fraction.
+    sluice_core::units::shortest(&value.to_string())
+        .and_then(|digits| digits.parse::<Units>())
         .or_raise(Code::BadArgument, argument)
 }
 
@@ -44,6 +44,18 @@ fn address_is_valid(address: &str) -> bool {
 #[pg_extern(immutable, strict, parallel_safe)]
 fn address_bytes(address: &str) -> Vec<u8> {
     address_of(address, "address").as_bytes().to_vec()
+}
+
+/// The base58 form of an argument that is an address, or an error that names the argument.
+#[pg_extern(immutable, strict, parallel_safe)]
+fn address_argument(address: &str, argument: &str) -> String {
+    address_of(address, argument).to_string()
+}
+
+/// The address that nobody has the key of.
+#[pg_extern(immutable, parallel_safe)]
+fn zero_address() -> String {
+    Address::from_body([0; 20]).to_string()
 }
 
 /// The base58 form of 21 bytes.

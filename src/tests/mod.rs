@@ -3,3 +3,4 @@
 mod lifecycle;
 mod matrix;
 mod scene;
+mod vectors;

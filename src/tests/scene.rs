@@ -164,6 +164,28 @@ pub fn literal(bytes: &[u8]) -> String {
     format!("'\\x{}'::bytea", hex::encode(bytes))
 }
 
+/// A text as a literal.
+pub fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// What every table of the schema holds: a statement that writes nothing leaves it as it was.
+pub fn contents() -> String {
+    run(
+        "create or replace function pg_temp.contents() returns text language plpgsql as $$
+         declare v_table regclass; v_part text; v_all text := '';
+         begin
+           for v_table in select oid from pg_class where relnamespace = 'sluice'::regnamespace and relkind = 'r' order by relname loop
+             execute format('select count(*) || '' '' || coalesce(md5(string_agg(t::text, '','' order by t::text)), '''') from %s t', v_table)
+               into v_part;
+             v_all := v_all || v_table || ' ' || v_part || chr(10);
+           end loop;
+           return v_all;
+         end $$",
+    );
+    one("pg_temp.contents()").expect("there are tables")
+}
+
 /// A task as claim_batch and record_signatures return it.
 #[derive(Debug, Clone)]
 pub struct Task {
