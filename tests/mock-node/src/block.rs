@@ -60,8 +60,30 @@ pub struct Block {
     pub transactions: Vec<Included>,
     /// The highest solid block once this block is the head.
     pub solid: i64,
-    key: Option<Arc<SecretKey>>,
+    signer: Option<Arc<Witness>>,
     witness_signature: OnceLock<Vec<u8>>,
+}
+
+/// A producer of blocks.
+#[derive(Debug)]
+pub struct Witness {
+    key: SecretKey,
+    address: Address,
+}
+
+impl Witness {
+    /// The witness with this key.
+    #[must_use]
+    pub fn new(key: SecretKey) -> Self {
+        let address = key.address();
+        Self { key, address }
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        self.address
+    }
 }
 
 /// What a block is made from.
@@ -79,10 +101,10 @@ pub struct Draft {
 }
 
 impl Block {
-    /// A block that `key` signs.
+    /// A block that this witness signs.
     #[must_use]
-    pub fn produce(draft: Draft, key: Arc<SecretKey>) -> Self {
-        Self::new(draft, key.address(), BLOCK_VERSION, Some(key))
+    pub fn produce(draft: Draft, witness: Arc<Witness>) -> Self {
+        Self::new(draft, witness.address(), BLOCK_VERSION, Some(witness))
     }
 
     /// Block 0: no witness signs it, and its number and time are 0, so that neither is printed.
@@ -98,7 +120,7 @@ impl Block {
         Self::new(draft, witness, 0, None)
     }
 
-    fn new(draft: Draft, witness: Address, version: i32, key: Option<Arc<SecretKey>>) -> Self {
+    fn new(draft: Draft, witness: Address, version: i32, signer: Option<Arc<Witness>>) -> Self {
         let leaves: Vec<_> = draft
             .transactions
             .iter()
@@ -125,7 +147,7 @@ impl Block {
             witness,
             transactions: draft.transactions,
             solid: draft.solid,
-            key,
+            signer,
             witness_signature: OnceLock::new(),
         }
     }
@@ -140,7 +162,7 @@ impl Block {
             transactions: self.transactions.clone(),
             solid: self.solid,
         };
-        Self::new(draft, self.witness, BLOCK_VERSION, self.key.clone())
+        Self::new(draft, self.witness, BLOCK_VERSION, self.signer.clone())
     }
 
     /// The witness's signature over the plain SHA-256 of the header (`BlockCapsule.sign`), v as java-tron writes it (0 or
@@ -148,12 +170,12 @@ impl Block {
     #[must_use]
     pub fn witness_signature(&self) -> &[u8] {
         self.witness_signature.get_or_init(|| {
-            let Some(key) = &self.key else {
+            let Some(witness) = &self.signer else {
                 return Vec::new();
             };
             let digest = Txid::from_bytes(&sha256(&self.header_raw))
                 .expect("SHA-256 gives the 32 bytes that are signed");
-            let mut signature = key.sign(&digest).to_vec();
+            let mut signature = witness.key.sign(&digest).to_vec();
             signature[64] -= 27;
             signature
         })

@@ -1,5 +1,28 @@
 //! The control path: the same abilities as the library's handle, as JSON over HTTP on a port of its own. A request that
-//! cannot be done is answered 400 `{"error": …}`.
+//! cannot be done is answered 400 `{"error": …}`; one that moves the network is answered with its status.
+//!
+//! | Request | Body (what has a default may be left out) |
+//! |---|---|
+//! | GET /control/status | |
+//! | POST /control/produce | `{"blocks": 1}` |
+//! | POST /control/step | `{"ms": 60000}` |
+//! | POST /control/miss | `{"slots": 2}` |
+//! | POST /control/clock | `{"mode": "real"}`, `{"mode": "stepped"}` or `{"mode": "factor", "factor": 20}` |
+//! | POST /control/solidity | `{"stalled": true, "lag": 19}` |
+//! | POST /control/fork (or reorg) | `{"depth": 3, "blocks": 4, "missed": 0, "drop": [txid], "place": {txid: 1}, "results": {txid: "REVERT"}, "stay": [node]}` |
+//! | GET, DELETE /control/faults | |
+//! | POST /control/faults | a [`Rule`], or a list of them: all are added or none |
+//! | DELETE /control/faults/{id} | |
+//! | POST /control/wallets | `{"kind": "hmac", "owner": "T…", "key": hex}` or `{"kind": "secp256k1", "owner": "T…", "signer": "T…", "permission_id": 0}` |
+//! | POST /control/nodes/{n} | any of [`NodeSettings`](crate::config::NodeSettings), such as `{"lag": 3, "gossip": false}` |
+//! | POST /control/inject | `{"transaction": hex}`: to the producers, past every node |
+//! | POST /control/evict | `{"txid": hex}`: out of every pool |
+//! | GET /control/log | `?txid=…&tag=…&worker=…&node=…&after=seq`: calls that brought transactions |
+//! | GET /control/transactions, …/{txid} | what became of each |
+//! | GET /control/tags | the transactions and successes of each operation |
+//! | GET /control/totals | what each payer's successful transfers come to |
+//! | GET /control/requests | how often each path was called |
+//! | GET /control/blocks/{number} | its `protocol.Block` bytes |
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -4,9 +4,8 @@
 use std::sync::Arc;
 
 use sluice_core::envelope::Txid;
-use sluice_core::signature::SecretKey;
 
-use crate::block::{Block, Draft, Included, sha256};
+use crate::block::{Block, Draft, Included, Witness, sha256};
 use crate::chain::Branch;
 use crate::clock::{Clock, ClockMode};
 use crate::config::{Config, NodeSettings};
@@ -57,7 +56,7 @@ pub struct Net {
     pub solidity_lag: i64,
     /// Slots from the head that will have no block.
     pub missed_slots: i64,
-    witnesses: Vec<Arc<SecretKey>>,
+    witnesses: Vec<Arc<Witness>>,
     forks: i64,
 }
 
@@ -71,7 +70,12 @@ impl Net {
         config.check()?;
         let start_ms = config.start_ms.unwrap_or(machine_ms);
         let witnesses: Vec<_> = (0..WITNESSES)
-            .map(|index| Arc::new(foreign::key(config.seed, &format!("witness {index}"))))
+            .map(|index| {
+                Arc::new(Witness::new(foreign::key(
+                    config.seed,
+                    &format!("witness {index}"),
+                )))
+            })
             .collect();
         let salt = sha256(
             &[
@@ -259,12 +263,11 @@ impl Net {
             let Some(block) = self.nodes[index].view.pop() else {
                 break;
             };
-            erased.extend(
-                block
-                    .transactions
-                    .iter()
-                    .map(|included| Arc::clone(&included.tx)),
-            );
+            let ours = block
+                .transactions
+                .iter()
+                .filter(|included| !included.foreign);
+            erased.extend(ours.map(|included| Arc::clone(&included.tx)));
         }
         // Transactions of erased blocks go back into the pool with a fresh time-out (`Manager.eraseBlock`).
         for tx in erased {

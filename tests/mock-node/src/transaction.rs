@@ -12,6 +12,13 @@ use sluice_core::proto::{
 use crate::decimal;
 use crate::wire::{self, WireError};
 
+/// What all of TRON's contract messages begin with.
+#[derive(Clone, PartialEq, Eq, Message)]
+struct Owned {
+    #[prost(bytes = "vec", tag = "1")]
+    owner_address: Vec<u8>,
+}
+
 /// Selector of `transfer(address,uint256)`.
 const TRANSFER_SELECTOR: [u8; 4] = [0xa9, 0x05, 0x9c, 0xbb];
 /// Selector and two words.
@@ -73,11 +80,7 @@ impl Tx {
         let raw_data = wire::canonical_raw_data(raw_data)?;
         let raw = TransactionRaw::decode(raw_data.as_slice())?;
         let call = call_of(&raw);
-        let owner = match &call {
-            Call::Trigger(trigger) => Address::from_bytes(&trigger.owner_address).ok(),
-            Call::Transfer(transfer) => Address::from_bytes(&transfer.owner_address).ok(),
-            Call::Other(_) | Call::Unreadable => None,
-        };
+        let owner = owner_of(&raw);
         Ok(Self {
             txid: txid(&raw_data),
             raw_data,
@@ -144,6 +147,13 @@ impl Tx {
 fn txid(raw_data: &[u8]) -> Txid {
     let digest: [u8; 32] = Sha256::digest(raw_data).into();
     Txid::from_bytes(&digest).expect("SHA-256 gives the 32 bytes that a txid has")
+}
+
+/// Who pays: the owner in the first contract entry, even where there are more (`TransactionCapsule.getOwner`).
+fn owner_of(raw: &TransactionRaw) -> Option<Address> {
+    let parameter = raw.contract.first()?.parameter.as_ref()?;
+    let owned = Owned::decode(parameter.value.as_slice()).ok()?;
+    Address::from_bytes(&owned.owner_address).ok()
 }
 
 fn call_of(raw: &TransactionRaw) -> Call {

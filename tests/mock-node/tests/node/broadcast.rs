@@ -117,8 +117,15 @@ async fn a_transaction_needs_exactly_one_contract() {
     );
     let mut two = raw;
     two.contract.push(two.contract[0].clone());
-    // Two: the signature is looked at first, and no owner is found.
-    assert!(send(two.encode_to_vec()).await.starts_with("SIGERROR"));
+    let said = send(two.encode_to_vec()).await;
+    assert!(said.starts_with("CONTRACT_VALIDATE_ERROR: "), "{said}");
+    assert!(said.contains("act size should be exactly 1"), "{said}");
+    // Another type is none that runs here, but it has an owner who must have signed.
+    let mut other = sluice_core::proto::TransactionRaw::decode(scene.spec(1).raw_data().as_slice())
+        .expect("an envelope");
+    other.contract[0].r#type = 4;
+    let said = send(other.encode_to_vec()).await;
+    assert!(said.starts_with("CONTRACT_VALIDATE_ERROR: "), "{said}");
 }
 
 #[tokio::test]

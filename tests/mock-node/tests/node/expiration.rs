@@ -73,46 +73,43 @@ async fn held_back_to_the_last_moment_it_is_in_the_first_block_at_or_past_its_ex
     }
 }
 
+/// The block after `START_MS` comes `slots` later than it might, and is offered a transaction that expires then.
+async fn included_at(parameter_88: bool, expiration_ms: i64, missed: u32) -> Option<i64> {
+    let config = Config {
+        consensus_logic_optimization: parameter_88,
+        ..stepped()
+    };
+    let scene = Scene::with(config).await;
+    let envelope = scene.envelope_until(1, expiration_ms);
+    scene.net.inject(&envelope.bytes()).expect("a transaction");
+    scene.net.miss(missed);
+    scene.net.produce(2);
+    scene.report(&envelope).block_ms
+}
+
 #[tokio::test]
 async fn with_chain_parameter_88_the_next_slot_must_be_reached() {
-    for (on, wanted) in [(false, Some(31)), (true, None)] {
-        let config = Config {
-            consensus_logic_optimization: on,
-            ..stepped()
-        };
-        let scene = Scene::with(config).await;
-        let envelope = scene.envelope_until(1, START_MS + 2 * INTERVAL_MS);
-        let rule = Rule::new(Fault::DelayInclusion { blocks: 1 });
-        scene.net.add_fault(rule).expect("a rule");
-        assert_eq!(scene.code_of(0, &envelope).await, "SUCCESS");
-        // Parent at START + 3000, expiration one slot later, the block two slots later.
-        scene.net.produce(1);
-        scene.net.miss(1);
-        scene.net.produce(1);
-        let found = scene.report(&envelope).block.map(|block| block - 1);
-        let late = scene.envelope_until(2, START_MS + 3 * INTERVAL_MS);
-        scene.net.inject(&late.bytes()).expect("a transaction");
-        scene.net.produce(1);
-        // An expiration at the parent's own time is past for both.
-        assert_eq!(scene.report(&late).block, None);
+    let next = START_MS + INTERVAL_MS;
+    for on in [false, true] {
         assert_eq!(
-            found,
-            Some(31),
-            "{on}: a slot past its expiration, the parent before it"
+            included_at(on, START_MS, 0).await,
+            None,
+            "{on}: the parent's own time"
         );
-
-        // And where the expiration lies before the next slot of the parent.
-        let head = scene.net.status().head_ms;
-        let between = scene.envelope_until(3, head + 1);
-        scene.net.inject(&between.bytes()).expect("a transaction");
-        scene.net.produce(1);
-        let found = scene.report(&between).block;
         assert_eq!(
-            found.is_some(),
-            wanted.is_some(),
-            "{on}: a millisecond past the parent"
+            included_at(on, next, 0).await,
+            Some(next),
+            "{on}: the next slot"
+        );
+        // Past its expiration even so: only missed slots do that with the parameter on.
+        assert_eq!(
+            included_at(on, next, 3).await,
+            Some(next + 3 * INTERVAL_MS),
+            "{on}"
         );
     }
+    assert_eq!(included_at(false, START_MS + 1, 0).await, Some(next));
+    assert_eq!(included_at(true, START_MS + 1, 0).await, None);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use sluice_mock_node::Endpoint;
 
-use crate::scene::{RECIPIENT, START_MS, Scene, TOKEN, keys_of, number_of, stepped, text, time_of};
+use crate::scene::{START_MS, Scene, TOKEN, keys_of, number_of, stepped, text, time_of};
 use sluice_mock_node::Config;
 
 #[tokio::test]
@@ -559,5 +559,4 @@ async fn a_transfer_of_trx_is_printed_as_one() {
     assert_eq!(contract["type"], "TransferContract");
     let value = &contract["parameter"]["value"];
     assert_eq!(keys_of(value), ["amount", "owner_address", "to_address"]);
-    assert!(!RECIPIENT.is_empty());
 }
