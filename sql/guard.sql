@@ -107,10 +107,13 @@ begin
                join sluice.assets a on a.asset = w.asset
               where v.operation_id = s.operation_id and v.fate = 'included' and v.receipt = 'SUCCESS'
                 and (select max(b.number) from sluice.blocks b) >= v.block_number + a.depth) = 0
+           -- Of the newest envelope: an older one's says nothing of what is to be sent.
            when 'signature' then (
-             select count(*)
+             select v.signature is not null or v.fate is not distinct from 'included'
                from sluice.envelopes v
-              where v.operation_id = s.operation_id and (v.signature is not null or v.fate = 'included')) = 0
+              where v.operation_id = s.operation_id
+              order by v.attempt desc
+              limit 1) is not true
            else false
          end;
   if found then

@@ -121,8 +121,7 @@ fn spent(scene: &mut Scene, number: u32, from: &str, receipt: Option<&str>) -> T
 /// Writes down that the next block held the envelope.
 fn include_by_hand(scene: &mut Scene, task: &Task, receipt: &str) {
     let txid = hex::encode(&task.txid);
-    let next = scene.next_by_hand(3000);
-    run_as_owner(&next);
+    scene.follow_by_hand(3000);
     run_as_owner(&format!(
         "insert into sluice.payments (txid, operation_id, block_number, position, receipt, wallet, contract, to_address, amount_units)
          select v.txid, v.operation_id, {}, 0, '{receipt}', v.wallet, a.contract, w.to_address, w.amount_units
@@ -316,8 +315,7 @@ mod tests {
                 "tip {}",
                 scene.tip.number
             );
-            let next = scene.next_by_hand(3000);
-            run_as_owner(&next);
+            scene.follow_by_hand(3000);
         }
     }
 

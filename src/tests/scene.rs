@@ -223,9 +223,16 @@ fn tasks(sql: &str) -> Vec<Task> {
         .collect()
 }
 
+/// Waits for the tests that play in other sessions of this server: they set up the same rows, in other orders, and would wait for
+/// each other in a ring.
+pub fn alone() {
+    run("select pg_advisory_xact_lock(7361)");
+}
+
 impl Scene {
     /// A database that follows a chain from its first block, with one mock wallet, at the chain's time.
     pub fn open() -> Self {
+        alone();
         let first = block(FIRST, &[0; 32], START_MS, &[]);
         run(&format!(
             "select sluice.add_wallet('{MOCK_WALLET}', 'hmac')"
@@ -441,6 +448,7 @@ pub fn count(sql: &str) -> i64 {
 impl Scene {
     /// A database that follows a chain, at the chain's time, and has no wallet yet.
     pub fn without_wallet() -> Self {
+        alone();
         let first = block(FIRST, &[0; 32], START_MS, &[]);
         run(&format!(
             "select sluice.follow_from({}, '\\x{GENESIS}')",
@@ -462,25 +470,29 @@ impl Scene {
         ))
     }
 
-    /// The statement that writes the next empty block down, past `observe_blocks`: nothing is settled by it.
-    pub fn next_by_hand(&mut self, later_ms: i64) -> String {
-        self.tip = self.next(later_ms, &[]);
-        self.clock(0);
+    /// The statement that writes a block down, past `observe_blocks`: nothing is settled by it.
+    pub fn by_hand(block: &Block) -> String {
         format!(
             "insert into sluice.blocks (number, id, parent_id, timestamp_ms, root, transactions)
              select (d ->> 'number')::bigint, decode(d ->> 'id', 'hex'), decode(d ->> 'parent_id', 'hex'),
                     (d ->> 'timestamp_ms')::bigint, decode(d ->> 'root', 'hex'), 0
                from sluice.decode_block({}) d",
-            literal(&self.tip.bytes)
+            literal(&block.bytes)
         )
+    }
+
+    /// Writes the next empty block down by hand.
+    pub fn follow_by_hand(&mut self, later_ms: i64) {
+        self.tip = self.next(later_ms, &[]);
+        self.clock(0);
+        run_as_owner(&Self::by_hand(&self.tip));
     }
 
     /// Writes empty blocks down by hand until this many seconds of chain time have passed.
     pub fn pass_by_hand(&mut self, seconds: i64) {
         let until = self.tip.time + seconds * 1000;
         while self.tip.time < until {
-            let statement = self.next_by_hand(30_000.min(until - self.tip.time));
-            run_as_owner(&statement);
+            self.follow_by_hand(30_000.min(until - self.tip.time));
         }
     }
 
