@@ -57,10 +57,9 @@ impl Row {
         })
     }
 
-    fn attribute(&self, column: &'static str) -> pg_sys::FormData_pg_attribute {
-        let index = usize::try_from(self.number(column) - 1).expect("column numbers start at 1");
+    fn type_of(&self, column: &'static str) -> pg_sys::Oid {
         // SAFETY: the number came from this descriptor.
-        unsafe { *(*self.descriptor).attrs.as_ptr().add(index) }
+        unsafe { pg_sys::SPI_gettypeid(self.descriptor, self.number(column)) }
     }
 
     fn datum(&self, column: &'static str) -> Option<pg_sys::Datum> {
@@ -91,11 +90,7 @@ impl Row {
         unsafe {
             let mut function = pg_sys::InvalidOid;
             let mut is_varlena = false;
-            pg_sys::getTypeOutputInfo(
-                self.attribute(column).atttypid,
-                &mut function,
-                &mut is_varlena,
-            );
+            pg_sys::getTypeOutputInfo(self.type_of(column), &mut function, &mut is_varlena);
             let text = pg_sys::OidOutputFunctionCall(function, datum);
             Some(CStr::from_ptr(text).to_string_lossy().into_owned())
         }
@@ -118,11 +113,12 @@ impl Row {
         match (self.datum(column), other.datum(column)) {
             (None, None) => true,
             (Some(a), Some(b)) => {
-                let attribute = self.attribute(column);
-                let (by_value, length) = (attribute.attbyval, c_int::from(attribute.attlen));
-                // SAFETY: both datums are of the column's type. It may raise an error while it looks through TOAST, so it runs
-                // behind pgrx's barrier; nothing in the closure needs dropping.
+                let (mut length, mut by_value) = (0, false);
+                // SAFETY: both datums are of the column's type. datum_image_eq may raise an error while it looks through TOAST, so
+                // it runs behind pgrx's barrier; nothing in the closure needs dropping.
                 unsafe {
+                    pg_sys::get_typlenbyval(self.type_of(column), &mut length, &mut by_value);
+                    let length = c_int::from(length);
                     pg_sys::ffi::pg_guard_ffi_boundary(|| datum_image_eq(a, b, by_value, length))
                 }
             }
@@ -193,11 +189,7 @@ impl Replacement {
         let datum = unsafe {
             let mut function = pg_sys::InvalidOid;
             let mut parameter = pg_sys::InvalidOid;
-            pg_sys::getTypeInputInfo(
-                self.row.attribute(column).atttypid,
-                &mut function,
-                &mut parameter,
-            );
+            pg_sys::getTypeInputInfo(self.row.type_of(column), &mut function, &mut parameter);
             pg_sys::OidInputFunctionCall(function, text.as_ptr().cast_mut(), parameter, -1)
         };
         self.push(column, Some(datum));
