@@ -209,13 +209,13 @@ begin
     left join sluice.wallets l on l.address = f.wallet
     left join sluice.blocks b on b.number = f.ref_block_number
     left join sluice.blocks prior on prior.number = f.ref_block_number - 1
-   where sluice.is_fresh(f.txid)
+   where sluice.is_fresh(tg_table_name, f.txid)
    order by 2 nulls last;
   if culprit.fault is not null then
     raise exception 'envelope of withdrawal %: %', culprit.operation_id, culprit.fault
       using errcode = 'SL014', hint = 'sluice.claim_batch builds envelopes.';
   end if;
-  perform sluice.forget_fresh();
+  perform sluice.forget_fresh(tg_table_name, (select array_agg(f.txid) from fresh f));
   return null;
 end
 $$;
@@ -359,14 +359,14 @@ begin
     from fresh f
     left join sluice.envelopes v on v.txid = f.txid
     left join sluice.blocks b on b.number = f.block_number
-   where sluice.is_fresh(f.txid)
+   where sluice.is_fresh(tg_table_name, f.txid)
      and (v.txid is null or b.number is null or f.operation_id is distinct from v.operation_id or f.wallet <> v.wallet
           or f.block_number <= v.ref_block_number);
   if found then
     raise exception 'payment %: no envelope of ours, or no followed block after its reference', encode(culprit.txid, 'hex')
       using errcode = 'SL012';
   end if;
-  perform sluice.forget_fresh();
+  perform sluice.forget_fresh(tg_table_name, (select array_agg(f.txid) from fresh f));
   return null;
 end
 $$;

@@ -1,5 +1,7 @@
 //! Telling rows that a statement made from rows that a dump brings back. A fresh row leaves one column to its trigger; a restored
-//! one brings it. The trigger fills it and remembers the row's key until the statement's own trigger has checked what is new.
+//! one brings it. The trigger fills it and remembers the row's table and key until the table's own trigger has checked what is
+//! new. By table and key: one statement may insert into several tables, or within another one, and each check forgets only what it
+//! has seen.
 
 use crate::pg::clock::now_us;
 use crate::pg::errors::{Code, raise};
@@ -8,15 +10,15 @@ use pgrx::AllocatedByPostgres;
 use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::prelude::*;
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 thread_local! {
-    static FRESH: RefCell<HashSet<Vec<u8>>> = RefCell::new(HashSet::new());
+    static FRESH: RefCell<HashMap<String, HashSet<Vec<u8>>>> = RefCell::new(HashMap::new());
 }
 
-/// Forgets what was fresh: at the end of a statement's check, and of a transaction that never came to it.
+/// Forgets what was fresh in a transaction that never came to its checks.
 pub fn forget() {
-    FRESH.with_borrow_mut(HashSet::clear);
+    FRESH.with_borrow_mut(HashMap::clear);
 }
 
 /// BEFORE INSERT, for each row, of tables whose key is `txid`. Its argument is the column that a fresh row leaves empty.
@@ -38,7 +40,8 @@ fn mark_fresh<'a>(
         return Ok(Some(returned(row)));
     }
     if let Some(key) = row.get::<Vec<u8>>("txid") {
-        FRESH.with_borrow_mut(|fresh| fresh.insert(key));
+        let table = trigger.table_name()?;
+        FRESH.with_borrow_mut(|fresh| fresh.entry(table).or_default().insert(key));
     }
     let mut replacement = Replacement::of(row);
     replacement.set(column, TimestampWithTimeZone::try_from(now_us()).ok());
@@ -47,12 +50,18 @@ fn mark_fresh<'a>(
 
 /// Whether the statement under way made the row with this key.
 #[pg_extern(volatile, strict)]
-fn is_fresh(key: &[u8]) -> bool {
-    FRESH.with_borrow(|fresh| fresh.contains(key))
+fn is_fresh(table_name: &str, key: &[u8]) -> bool {
+    FRESH.with_borrow(|fresh| fresh.get(table_name).is_some_and(|keys| keys.contains(key)))
 }
 
-/// Ends the check of a statement's fresh rows.
-#[pg_extern(volatile)]
-fn forget_fresh() {
-    forget();
+/// Ends the check of these rows of a table, and of no others: a statement within this one may have made some.
+#[pg_extern(volatile, strict)]
+fn forget_fresh(table_name: &str, keys: pgrx::Array<&[u8]>) {
+    FRESH.with_borrow_mut(|fresh| {
+        if let Some(marked) = fresh.get_mut(table_name) {
+            keys.iter().flatten().for_each(|key| {
+                marked.remove(key);
+            });
+        }
+    });
 }
