@@ -8,8 +8,9 @@ const ABOUT: &str = "The sidecar of sluice: carries solid blocks of TRON into Po
      nodes. The database decides everything; any number of runners may serve one database.";
 
 const AFTER: &str = "\
-Every setting may be given as a flag, as an environment variable or in the file that --config names; a flag wins over the
-environment, the environment over the file. In the file, names have underscores and lists are TOML arrays:
+Every setting may be given as a flag, as an environment variable or in the file that --config
+names; a flag wins over the environment, the environment over the file. In the file, names have
+underscores and lists are TOML arrays:
 
     database = \"postgresql://runner@db.example/pay?sslmode=verify-full\"
     database_password = \"file:/etc/sluice/db.password\"
@@ -19,11 +20,15 @@ environment, the environment over the file. In the file, names have underscores 
     wallet = [\"TJRabPrwbZy45sbavfcjinPJC18kjpRTv8=local:file:/etc/sluice/hot.key\"]
     batch = 200
 
-Durations are whole numbers with ms, s, m or h; sizes with KiB, MiB or GiB. Secrets are named by where they are
-(file:PATH or env:NAME), never given themselves.
+Durations are whole numbers with ms, s, m or h; sizes with KiB, MiB or GiB. Secrets are named
+by where they are (file:PATH or env:NAME), never given themselves.
 
-Exit codes: 0 done, or told to stop; 1 an error; 2 a wrong command line or setting; 3 an alarm: blocks contradict themselves or the
-database, and a person must look; 4 drain cannot end: something is due that nobody can take, or --give-up-after has passed.";
+Exit codes:
+  0  done, or told to stop
+  1  an error that trying again will not mend
+  2  a wrong command line or setting
+  3  an alarm: blocks contradict themselves or the database, and a person must look
+  4  drain cannot end: something is due that no claim takes, or --give-up-after has passed";
 
 /// The whole command line.
 #[derive(Debug, Parser)]

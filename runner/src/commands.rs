@@ -22,8 +22,8 @@ use crate::poll::{Pace, retry_pace};
 use crate::settings::ConfigError;
 use crate::signer::Signers;
 
-/// In `drain --once`: how many rounds may pass in which something is due and nobody can take it.
-const IDLE_ROUNDS: usize = 50;
+/// In `drain --once`: how many rounds may pass in which something is due and nothing happens.
+const IDLE_ROUNDS: usize = 10;
 
 /// Why a command ended before its time.
 #[derive(Debug, thiserror::Error)]
@@ -315,6 +315,7 @@ async fn drain_once(parts: Parts) -> Result<(), Failure> {
     let mut follower = parts.follower();
     let mut retry = retry_pace();
     let mut idle = 0;
+    let mut due_before = 0;
     let drained = loop {
         if parts.stop.is_cancelled() {
             break Ok(());
@@ -326,13 +327,18 @@ async fn drain_once(parts: Parts) -> Result<(), Failure> {
             }) => break Ok(()),
             Ok(Round { moved, due }) => {
                 retry.quicken();
-                idle = if moved { 0 } else { idle + 1 };
+                idle = if moved || due != due_before {
+                    0
+                } else {
+                    idle + 1
+                };
+                due_before = due;
                 if idle > IDLE_ROUNDS {
                     break Err(Failure::Undrained(format!(
-                        "{due} withdrawals are due, and no claim takes them: see sluice.stuck"
+                        "{due} withdrawals are due, and no claim takes them: select * from sluice.stuck says why"
                     )));
                 }
-                if moved {
+                if idle == 0 {
                     Duration::ZERO
                 } else {
                     parts.config.work.poll_min

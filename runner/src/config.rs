@@ -144,11 +144,16 @@ pub struct Config {
     pub follows: bool,
     /// Who signs.
     pub wallets: Vec<WalletRule>,
+    full: Vec<Url>,
+    solid: Vec<Url>,
+    limits: Limits,
     connect_timeout: Duration,
+    statement_timeout: Duration,
 }
 
 impl Config {
-    /// Reads all settings that every command needs.
+    /// Reads every setting, whether the command needs it or not: a wrong value is told of when it is written, not when it
+    /// is first used. What the settings point to (secrets, certificates) is read when it is needed.
     pub fn read(settings: Settings) -> Result<Self, ConfigError> {
         let s = &settings;
         let work = WorkConfig {
@@ -166,10 +171,10 @@ impl Config {
         };
         if work.poll_max < work.poll_min {
             return Err(s.complaint(
-                "poll-max",
+                "poll-min",
                 format!(
-                    "{:?} is shorter than poll-min, {:?}",
-                    work.poll_max, work.poll_min
+                    "{:?} is longer than poll-max, {:?}: raise that, or lower this",
+                    work.poll_min, work.poll_max
                 ),
             ));
         }
@@ -215,14 +220,34 @@ impl Config {
                 ),
             ));
         }
-        let connect_timeout = s.value("connect-timeout", |text| duration(text, "100ms", "1m"))?;
+        let full = s.all("node", node_url)?;
+        let solid = match s.all("solidity", node_url)? {
+            none if none.is_empty() => full.clone(),
+            solid if solid.len() == full.len() => solid,
+            solid => {
+                let (given, wanted) = (solid.len(), full.len());
+                let complaint = format!(
+                    "{given} addresses for {wanted} nodes: give one for each --node, or none"
+                );
+                return Err(s.complaint("solidity", complaint));
+            }
+        };
+        let limits = Limits {
+            read_timeout: s.value("read-timeout", |text| duration(text, "100ms", "10m"))?,
+            send_timeout: work.send_timeout,
+            max_response: s.value("max-response", |text| size(text, "1MiB", "1GiB"))?,
+        };
         Ok(Self {
+            connect_timeout: s.value("connect-timeout", |text| duration(text, "100ms", "1m"))?,
+            statement_timeout: s.value("statement-timeout", |text| duration(text, "1s", "10m"))?,
             log,
             work,
             follow,
             follows,
             wallets,
-            connect_timeout,
+            full,
+            solid,
+            limits,
             settings,
         })
     }
@@ -239,10 +264,9 @@ impl Config {
         let password = self.secret("database-password")?;
         let url = DatabaseUrl::read(&text, password, self.connect_timeout, &environment)
             .map_err(|complaint| s.complaint("database", complaint))?;
-        let statement_timeout = s.value("statement-timeout", |text| duration(text, "1s", "10m"))?;
         Ok(DatabaseConfig {
             url,
-            statement_timeout,
+            statement_timeout: self.statement_timeout,
         })
     }
 
@@ -259,36 +283,13 @@ impl Config {
 
     /// The nodes, at least one.
     pub fn nodes(&self) -> Result<Nodes, ConfigError> {
-        let s = &self.settings;
-        let full = s.all("node", node_url)?;
-        let solid = match s.all("solidity", node_url)? {
-            none if none.is_empty() => full.clone(),
-            solid if solid.len() == full.len() => solid,
-            solid => {
-                let complaint = format!(
-                    "{} addresses for {} nodes: give one for each --node, or none",
-                    solid.len(),
-                    full.len()
-                );
-                return Err(s.complaint("solidity", complaint));
-            }
-        };
-        let limits = Limits {
-            read_timeout: s.value("read-timeout", |text| duration(text, "100ms", "10m"))?,
-            send_timeout: self.work.send_timeout,
-            max_response: s.value("max-response", |text| size(text, "1MiB", "1GiB"))?,
-        };
         let client = self.http_client()?;
-        let nodes = full
-            .into_iter()
-            .zip(solid)
-            .map(|(full, solid)| Node::new(full, solid, client.clone(), limits))
-            .collect();
-        Nodes::new(nodes).ok_or_else(|| {
-            s.complaint(
-                "node",
-                "give at least one node, such as http://127.0.0.1:8090".to_owned(),
-            )
+        let addresses = self.full.iter().cloned().zip(self.solid.iter().cloned());
+        let nodes =
+            addresses.map(|(full, solid)| Node::new(full, solid, client.clone(), self.limits));
+        Nodes::new(nodes.collect()).ok_or_else(|| {
+            let complaint = "give at least one node, such as http://127.0.0.1:8090".to_owned();
+            self.settings.complaint("node", complaint)
         })
     }
 

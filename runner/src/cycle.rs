@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_core::broadcast::{BroadcastCode, BroadcastVerdict};
-use sluice_core::envelope::signed_transaction;
+use sluice_core::envelope::{Txid, signed_transaction};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -198,7 +198,9 @@ impl Cycle {
     }
 
     async fn claim(&mut self, room: usize) -> Result<usize, CallError> {
-        let length = self.lease_length().await?;
+        let of_database = self.database_lease().await?;
+        // The claim names its lease, so that a setting changed meanwhile cannot make the database's count shorter than ours.
+        let length = self.config.lease.unwrap_or(of_database);
         let start = Moment::now();
         let rows = self
             .database
@@ -239,12 +241,8 @@ impl Cycle {
         Ok(count)
     }
 
-    /// How long a claim is to last. The claim names it, so that a setting changed meanwhile cannot make the database's count
-    /// shorter than ours.
-    async fn lease_length(&mut self) -> Result<Duration, CallError> {
-        if let Some(length) = self.config.lease {
-            return Ok(length);
-        }
+    /// The lease that the database's settings name: what every write of ours renews a claim by.
+    async fn database_lease(&mut self) -> Result<Duration, CallError> {
         if let Some((length, asked)) = self.lease
             && asked.elapsed() < LEASE_KNOWN
         {
@@ -297,27 +295,25 @@ impl Cycle {
     async fn record_signed(&mut self, signed: Vec<Signed>) -> Result<(), CallError> {
         let mut results = vec![];
         let mut unsigned = vec![];
-        let mut leases = HashMap::new();
         for Signed { task, outcome } in signed {
             let Some(lease) = self.still_held(&task, "signed") else {
                 continue;
             };
             let (operation_id, fencing_token, txid) =
                 (task.operation_id, task.fencing_token, task.txid);
-            // A signature whose lease is over is no longer ours to file: whoever claims next is offered the same digest.
+            self.held.remove(&operation_id);
             match outcome {
+                // A signature whose lease is over is no longer ours to file: whoever claims next is offered the same digest.
                 Ok(_) | Err(NotDone::Failed(_)) if !lease.holds() => {
-                    lease_passed(&task, lease, "signed")
+                    lease_passed(&task, lease, "signed");
                 }
-                Ok(signature) => {
-                    leases.insert(operation_id, lease);
-                    results.push(SignatureResult {
-                        operation_id,
-                        fencing_token,
-                        txid,
-                        signature,
-                    });
-                }
+                Err(NotDone::LeasePassed) => lease_passed(&task, lease, "signed"),
+                Ok(signature) => results.push(SignatureResult {
+                    operation_id,
+                    fencing_token,
+                    txid,
+                    signature,
+                }),
                 Err(NotDone::Failed(error)) => {
                     warn!(%operation_id, %txid, wallet = %task.wallet, %error, "not signed");
                     unsigned.push(Unsigned {
@@ -326,52 +322,56 @@ impl Cycle {
                         reason: format!("signer: {error}"),
                     });
                 }
-                Err(NotDone::LeasePassed) => lease_passed(&task, lease, "signed"),
-            }
-            self.held.remove(&operation_id);
-        }
-        if !unsigned.is_empty() {
-            let put_off = self
-                .database
-                .postpone(&self.config.worker_id, &unsigned, UNSIGNED_PAUSE)
-                .await;
-            if let Err(error) = put_off {
-                warn!(%error, unsigned = unsigned.len(), "not put off: left to their leases");
             }
         }
+        self.put_off(&unsigned).await;
+        self.file_signatures(&results).await
+    }
+
+    /// Puts off what nobody could sign. That it cannot be put off costs no more than a lease's time.
+    async fn put_off(&mut self, unsigned: &[Unsigned]) {
+        if unsigned.is_empty() {
+            return;
+        }
+        let worker_id = &self.config.worker_id;
+        if let Err(error) = self
+            .database
+            .postpone(worker_id, unsigned, UNSIGNED_PAUSE)
+            .await
+        {
+            warn!(%error, unsigned = unsigned.len(), "not put off: left to their leases");
+        }
+    }
+
+    async fn file_signatures(&mut self, results: &[SignatureResult]) -> Result<(), CallError> {
         if results.is_empty() {
             return Ok(());
         }
+        let (of_database, _) = self.lease.expect("a claim came before, and asked for it");
         let start = Moment::now();
-        let recorded = match self
-            .database
-            .record_signatures(&self.config.worker_id, &results)
-            .await
-        {
-            Ok(recorded) => recorded,
-            Err(error) => {
-                for result in &results {
-                    warn!(operation_id = %result.operation_id, txid = %result.txid, "signature not on file: dropped, nothing is sent");
-                }
-                return Err(error);
+        let worker_id = &self.config.worker_id;
+        let filed = self.database.record_signatures(worker_id, results).await;
+        if filed.is_err() {
+            for result in results {
+                warn!(operation_id = %result.operation_id, txid = %result.txid, "signature not on file: dropped, nothing is sent");
             }
-        };
-        let fenced = self.count_fenced(
-            &recorded,
-            &results.iter().map(|result| result.txid).collect::<Vec<_>>(),
-        );
+        }
+        let recorded = filed?;
+        let fenced = count_fenced(&recorded, results.iter().map(|result| &result.txid));
+        // The write has renewed the claim by the database's own lease.
+        let lease = Lease::starting(start, of_database);
         let mut to_send = 0;
-        for (operation_id, next) in recorded
-            .into_iter()
-            .filter_map(|row| row.next.map(|next| (row.operation_id, next)))
-        {
-            match (next, leases.get(&operation_id)) {
-                (Claimed::Task(task), Some(lease)) if task.action == Action::Broadcast => {
+        for next in recorded.into_iter().filter_map(|row| row.next) {
+            match next {
+                Claimed::Task(task) if task.action == Action::Broadcast => {
                     to_send += 1;
-                    self.begin(task, *lease);
+                    self.begin(task, lease);
                 }
-                (next, _) => {
-                    warn!(%operation_id, ?next, "an answer to a signature that was not handed in, or is no send: left to its lease")
+                other => {
+                    warn!(
+                        ?other,
+                        "the answer to a signature is no send: left to its lease"
+                    );
                 }
             }
         }
@@ -415,31 +415,29 @@ impl Cycle {
                 Err(NotDone::Failed(never)) => match never {},
             }
         }
+        self.file_answers(&results).await
+    }
+
+    async fn file_answers(&mut self, results: &[BroadcastResult]) -> Result<(), CallError> {
         if results.is_empty() {
             return Ok(());
         }
         let start = Moment::now();
-        let recorded = match self
-            .database
-            .record_broadcasts(&self.config.worker_id, &results)
-            .await
-        {
-            Ok(recorded) => recorded,
-            Err(error) => {
-                for result in &results {
-                    warn!(operation_id = %result.operation_id, txid = %result.txid, node = result.node, code = %result.code.name(), "sent, and the answer is not on file: the same bytes will be sent again");
-                }
-                return Err(error);
+        let worker_id = &self.config.worker_id;
+        let filed = self.database.record_broadcasts(worker_id, results).await;
+        if filed.is_err() {
+            for result in results {
+                warn!(
+                    operation_id = %result.operation_id, txid = %result.txid, node = result.node, code = %result.code.name(),
+                    "sent, and the answer is not on file: the same bytes will be sent again"
+                );
             }
-        };
-        let fenced = self.count_fenced(
-            &recorded,
-            &results.iter().map(|result| result.txid).collect::<Vec<_>>(),
-        );
+        }
+        let fenced = count_fenced(&filed?, results.iter().map(|result| &result.txid));
         info!(
             answers = results.len(),
             fenced,
-            codes = tally(&results),
+            codes = tally(results),
             took_ms = ms(start),
             "recorded answers"
         );
@@ -456,17 +454,19 @@ impl Cycle {
             }
         }
     }
+}
 
-    /// Says which results were another's to write.
-    fn count_fenced(&self, recorded: &[Recorded], txids: &[sluice_core::envelope::Txid]) -> usize {
-        let fenced = recorded
-            .iter()
-            .zip(txids)
-            .filter(|(row, _)| row.state.is_none());
-        fenced
-            .inspect(|(row, txid)| warn!(operation_id = %row.operation_id, %txid, "fenced out: the claim is no longer ours, dropped"))
-            .count()
-    }
+/// Says which results were another's to write, and counts them.
+fn count_fenced<'a>(recorded: &[Recorded], txids: impl Iterator<Item = &'a Txid>) -> usize {
+    let fenced = recorded
+        .iter()
+        .zip(txids)
+        .filter(|(row, _)| row.state.is_none());
+    fenced
+        .inspect(|(row, txid)| {
+            warn!(operation_id = %row.operation_id, %txid, "fenced out: the claim is no longer ours, dropped");
+        })
+        .count()
 }
 
 /// Waits for a result, and a little longer for others. Pending for ever while nothing is under way. What was gathered is

@@ -225,8 +225,8 @@ impl Database {
         })
     }
 
-    /// Waits for a step, a little longer than the server itself may take: a server that is gone without a word answers
-    /// nothing at all.
+    /// Waits for a step, a little longer than the server may take for a statement: one that is gone without a word answers
+    /// nothing at all, and a COMMIT that waits for a standby knows no time-out (`postgres.c`, `finish_xact_command`).
     async fn step<T>(
         &self,
         step: impl Future<Output = Result<T, tokio_postgres::Error>>,

@@ -1,7 +1,9 @@
-//! Logs, on standard error: for people or as JSON, an object a line.
+//! Logs, on standard error: for people or as JSON, an object a line. Only what the runner itself says: the libraries under it
+//! log headers and statements, and with them what nobody should read there.
 
 use std::io::IsTerminal as _;
 
+use tracing::subscriber::set_global_default;
 use tracing_subscriber::EnvFilter;
 
 use crate::config::LogConfig;
@@ -21,16 +23,21 @@ pub fn start(config: &LogConfig) -> Result<(), String> {
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
+    // Not `init`, which would also take in what libraries say through the crate `log`.
     let started = match config.format {
-        Format::Human => subscriber
-            .with_ansi(std::io::stderr().is_terminal())
-            .try_init(),
-        Format::Json => subscriber
-            .json()
-            .flatten_event(true)
-            .with_current_span(false)
-            .with_span_list(false)
-            .try_init(),
+        Format::Human => set_global_default(
+            subscriber
+                .with_ansi(std::io::stderr().is_terminal())
+                .finish(),
+        ),
+        Format::Json => set_global_default(
+            subscriber
+                .json()
+                .flatten_event(true)
+                .with_current_span(false)
+                .with_span_list(false)
+                .finish(),
+        ),
     };
     started.map_err(|error| error.to_string())
 }

@@ -154,7 +154,8 @@ pub const KEYS: &[Key] = &[
         "statement-timeout",
         "DURATION",
         Some("20s"),
-        "How long the database may take for one statement, 1s to 10m. A COMMIT cut off by it counts as not made",
+        "How long the database may take for one statement, 1s to 10m. It has five seconds more to say anything at all; \
+         a COMMIT not answered by then counts as not made",
     ),
     key(
         "poll-min",
@@ -361,10 +362,12 @@ impl Settings {
         flags: &Flags,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, ConfigError> {
+        // An empty variable is how a deployment says that it has no value.
+        let set = |name: &str| environment(name).filter(|given| !given.is_empty());
         let path = flags
             .config
             .clone()
-            .or_else(|| environment("SLUICE_CONFIG"))
+            .or_else(|| set("SLUICE_CONFIG"))
             .map(PathBuf::from);
         let mut file = path.as_deref().map_or(Ok(BTreeMap::new()), read_file)?;
         let values = KEYS
@@ -378,7 +381,7 @@ impl Settings {
                         .map(|given| (given, Source::Flag))
                 };
                 let from_environment =
-                    || environment(&key.variable()).map(|given| (vec![given], Source::Environment));
+                    || set(&key.variable()).map(|given| (vec![given], Source::Environment));
                 let from_file = |path: &PathBuf| {
                     file.remove(key.name)
                         .map(|given| (given, Source::File(path.clone())))
@@ -515,6 +518,7 @@ fn texts(key: &Key, value: toml::Value) -> Result<Vec<String>, String> {
 
 /// The remedy for an unknown key: the key that shares most of its beginning, or the way to the list.
 fn nearest(name: &str) -> String {
+    let name = name.replace('-', "_");
     let shared = |key: &Key| {
         key.in_file()
             .chars()
