@@ -8,8 +8,10 @@ pub mod runner;
 pub mod scene;
 pub mod wait;
 pub mod wallets;
+pub mod worker;
 
 pub use crate::postgres::{Database, Postgres, Role};
 pub use crate::runner::{Runner, RunnerSetup};
 pub use crate::scene::Scene;
 pub use crate::wallets::{Wallets, destination};
+pub use crate::worker::Worker;

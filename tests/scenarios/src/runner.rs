@@ -45,7 +45,7 @@ impl RunnerSetup {
         .set("SLUICE_POLL_MIN", "10ms")
         .set("SLUICE_POLL_MAX", "50ms")
         .set("SLUICE_FOLLOW_POLL", "20ms")
-        .set("SLUICE_LOG", "debug")
+        .set("SLUICE_LOG", "info,sluice_runner=debug")
     }
 
     /// A variable of its environment: `sluice-runner --help` lists them.

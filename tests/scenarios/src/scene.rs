@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use postgres::Client;
 use sluice_mock_node::{ClockMode, Config, MockNet};
 use uuid::Uuid;
 
@@ -64,6 +63,18 @@ impl Scene {
         self.show_chain_time();
     }
 
+    /// Lets time pass, some blocks at a time and each followed, until there is an answer. Somebody must follow.
+    pub fn let_time_pass_until<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+        until(what, || {
+            let seen = look();
+            if seen.is_none() {
+                self.advance(15);
+                self.wait_until_followed();
+            }
+            seen
+        })
+    }
+
     /// Makes the database's clock show what the chain's does.
     pub fn show_chain_time(&self) {
         let mut superuser = self.database.superuser();
@@ -80,7 +91,7 @@ impl Scene {
         let mut runner = self.database.as_role(Role::Runner);
         let solid = self.network.status().solid;
         let mut settled = BTreeMap::new();
-        let mut next = followed(&mut runner) + 1;
+        let mut next = self.followed() + 1;
         while next <= solid {
             let last = solid.min(next + BLOCKS_AT_ONCE - 1);
             let blocks: Vec<Vec<u8>> = (next..=last)
@@ -104,10 +115,19 @@ impl Scene {
 
     /// Waits until a runner has followed to the network's solid block.
     pub fn wait_until_followed(&self) {
-        let mut runner = self.database.as_role(Role::Runner);
         until("the solid block is followed", || {
-            (followed(&mut runner) >= self.network.status().solid).then_some(())
+            (self.followed() >= self.network.status().solid).then_some(())
         });
+    }
+
+    /// The newest block that the database has read.
+    #[must_use]
+    pub fn followed(&self) -> i64 {
+        self.database
+            .superuser()
+            .query_one("select max(number) from sluice.blocks", &[])
+            .expect("followed blocks can be read")
+            .get(0)
     }
 
     /// A runner of this scene, not yet started.
@@ -178,11 +198,4 @@ pub fn set_up(database: &Database, network: &MockNet) {
             &[&block, &network.genesis().as_slice()],
         )
         .expect("the solid block can be followed from");
-}
-
-fn followed(client: &mut Client) -> i64 {
-    client
-        .query_one("select followed_number from sluice.runner_state()", &[])
-        .expect("a runner can ask how far the chain is followed")
-        .get(0)
 }
