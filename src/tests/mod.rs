@@ -1,10 +1,12 @@
 //! The in-database tier: what `cargo pgrx test` runs inside a real server, a transaction a test.
 
+mod clock;
 mod envelopes;
 mod events;
 mod guard;
 mod intake;
 mod lifecycle;
 mod matrix;
+mod pure;
 mod scene;
 mod vectors;
