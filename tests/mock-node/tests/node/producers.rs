@@ -44,7 +44,10 @@ async fn a_transaction_can_be_held_back_past_any_pools_time_out() {
     let rule = Rule::new(Fault::DelayInclusion { blocks: 50 }).txid(envelope.txid);
     scene.net.add_fault(rule).expect("a rule");
     scene.send_to(0, &envelope).await;
-    scene.net.produce(50);
+    scene.net.produce(1);
+    let status = scene.net.status();
+    assert_eq!((status.producer_pool, status.held_back), (0, 1));
+    scene.net.produce(49);
     assert_eq!(scene.report(&envelope).became, Became::Waiting);
     let ask = json!({ "value": envelope.id() });
     let pending = scene
