@@ -231,7 +231,8 @@ impl Postgres {
         database
     }
 
-    fn create_logins(&self) {
+    /// Makes a login for each of sluice's roles, where there is none yet.
+    pub fn create_logins(&self) {
         let mut superuser = self.database("template1").superuser();
         for role in Role::ALL {
             let (login, group, password) = (role.login(), role.group(), &self.password);
@@ -323,6 +324,15 @@ impl Database {
             .env("PGUSER", SUPERUSER)
             .env("PGDATABASE", &self.name);
         command
+    }
+
+    /// Makes the clock of sluice stand at this moment, in milliseconds since the Unix epoch.
+    pub fn set_clock_ms(&self, now_ms: i64) {
+        let written = self
+            .superuser()
+            .query_one("select to_timestamp($1::bigint / 1000.0)::text", &[&now_ms]);
+        let now: String = written.expect("a time can be written").get(0);
+        self.set_clock(&now);
     }
 
     /// Sets the clock of sluice, in every session: an instant at which it stands, or an interval by which it is off.

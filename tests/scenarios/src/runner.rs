@@ -146,6 +146,12 @@ impl Runner {
         })
     }
 
+    /// Waits until it ends by itself, as it should.
+    pub fn ends_well(mut self) {
+        let ended = self.wait();
+        assert!(ended.success(), "{}: {ended}", self.worker_id);
+    }
+
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.process), signal)
             .expect("a running runner can be signalled");

@@ -77,13 +77,7 @@ impl Scene {
 
     /// Makes the database's clock show what the chain's does.
     pub fn show_chain_time(&self) {
-        let mut superuser = self.database.superuser();
-        let text = superuser.query_one(
-            "select to_timestamp($1::bigint / 1000.0)::text",
-            &[&self.network.now_ms()],
-        );
-        let text: String = text.expect("a time can be written").get(0);
-        self.database.set_clock(&text);
+        self.database.set_clock_ms(self.network.now_ms());
     }
 
     /// Hands the database every solid block that it has not read, as a runner would, and returns what they settled.

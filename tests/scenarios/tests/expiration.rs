@@ -23,8 +23,7 @@ fn run(scene: &Scene) -> Runner {
 
 /// Follows to the solid block and does all that is due at the present clock.
 fn work_off(scene: &Scene) {
-    let ended = setup(scene).start(&["drain", "--once"]).wait();
-    assert!(ended.success(), "{ended}");
+    setup(scene).start(&["drain", "--once"]).ends_well();
 }
 
 /// The withdrawal's envelopes, in the order they were built.
