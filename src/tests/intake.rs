@@ -98,10 +98,8 @@ fn returning(statement: &str) -> Option<String> {
     .expect("the statement runs")
 }
 
-fn count(of: &str) -> i64 {
-    let text = one(&format!("select count(*) from sluice.{of}"));
-    text.and_then(|text| text.parse().ok())
-        .expect("a count is a number")
+fn rows_of(table: &str) -> i64 {
+    count(&format!("select count(*) from sluice.{table}"))
 }
 
 /// An asset whose limits let anything pass that numeric(38,0) holds.
@@ -126,6 +124,7 @@ mod tests {
 
     #[pg_test]
     fn submit_answers_with_what_it_took_in() {
+        alone();
         let by_arguments = row(&format!(
             "select * from sluice.submit('{}', ' {THEIRS_HEX}', '0012.50', 'USDT-TRC20', 'user-7', 'desk')",
             id(1)
@@ -150,11 +149,12 @@ mod tests {
                 "account": null, "txid": null,
             })
         );
-        assert_eq!((count("withdrawals"), count("events")), (2, 2));
+        assert_eq!((rows_of("withdrawals"), rows_of("events")), (2, 2));
     }
 
     #[pg_test]
     fn each_way_in_files_the_same_row_and_the_same_entry() {
+        alone();
         let ids: Vec<String> = (1..=5).map(id).collect();
         let asked = |number: usize| Asked {
             account: Some("user-7"),
@@ -231,6 +231,7 @@ mod tests {
 
     #[pg_test]
     fn a_repeat_without_on_conflict_is_postgresqls_own_duplicate_key_and_changes_nothing() {
+        alone();
         let id = id(1);
         run(&Asked::of(&id).by_insert(""));
         let before = contents();
@@ -245,6 +246,7 @@ mod tests {
 
     #[pg_test]
     fn a_repeat_in_other_words_is_the_same_request() {
+        alone();
         let id = id(1);
         run(&Asked::of(&id).by_arguments());
         let upper = THEIRS_HEX.to_uppercase();
@@ -283,6 +285,7 @@ mod tests {
 
     #[pg_test]
     fn another_meaning_under_the_same_id_is_a_conflict_and_writes_nothing() {
+        alone();
         wide_asset("OTHER", 6);
         let (plain, with_account) = (id(1), id(2));
         run(&Asked::of(&plain).by_arguments());
@@ -350,6 +353,7 @@ mod tests {
 
     #[pg_test]
     fn one_statement_with_an_id_twice_makes_one_row_or_a_conflict() {
+        alone();
         let insert = |values: &[(u32, &str)]| {
             let values: Vec<String> = values
                 .iter()
@@ -361,7 +365,7 @@ mod tests {
             )
         };
         run(&insert(&[(1, "1.5"), (2, "7"), (1, "1.50"), (1, "01.5")]));
-        assert_eq!((count("withdrawals"), count("events")), (2, 2));
+        assert_eq!((rows_of("withdrawals"), rows_of("events")), (2, 2));
         let before = contents();
         for (values, state) in [
             (&[(3, "1.5"), (3, "2")][..], "SL001"),
@@ -378,11 +382,12 @@ mod tests {
             assert_eq!(contents(), before, "{values:?}");
         }
         run(&insert(&[(1, "1.50"), (3, "1.5"), (2, "7.0"), (3, "1.5")]));
-        assert_eq!((count("withdrawals"), count("events")), (3, 3));
+        assert_eq!((rows_of("withdrawals"), rows_of("events")), (3, 3));
     }
 
     #[pg_test]
     fn an_id_once_accepted_is_answered_whatever_limits_assets_and_wallets_have_become() {
+        alone();
         let contract = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t";
         for (number, change, refusal) in [
             (
@@ -525,6 +530,7 @@ mod tests {
 
     #[pg_test]
     fn exact_types_can_be_assigned_to_an_amount_by_their_value() {
+        alone();
         run("create temp table numbers (n numeric(38, 6), i int, b bigint, s smallint, t text, v varchar(20));
              insert into numbers values (1.5, 7, 9000, 3, '2.50', '1')");
         for (number, expression, amount) in [
@@ -578,6 +584,7 @@ mod tests {
 
     #[pg_test]
     fn no_float_can_be_assigned_to_an_amount() {
+        alone();
         run(
             "create temp table floats (f float8, r real); insert into floats values (1.5, 1.5);
              create domain pg_temp.price as float8",
@@ -634,6 +641,7 @@ mod tests {
 
     #[pg_test]
     fn copy_takes_what_an_insert_takes_and_logs_it() {
+        alone();
         let path = format!("/tmp/sluice-copy-{}", std::process::id());
         let copy = |lines: &[(u32, &str)]| {
             let text: String = lines
@@ -648,7 +656,7 @@ mod tests {
             outcome
         };
         assert_eq!(copy(&[(1, "1.50"), (2, "7"), (3, "1000000")]), "");
-        assert_eq!((count("withdrawals"), count("events")), (3, 3));
+        assert_eq!((rows_of("withdrawals"), rows_of("events")), (3, 3));
         let before = contents();
         for (amount, state) in [
             ("1e3", "SL003"),
@@ -674,6 +682,7 @@ mod tests {
 
     #[pg_test]
     fn statements_within_statements_are_judged_each_by_itself() {
+        alone();
         run(&format!(
             "create function pg_temp.another(id uuid, amount text) returns text language plpgsql as $$
              begin
@@ -694,7 +703,7 @@ mod tests {
                 Some(filed)
             );
         }
-        assert_eq!(count("events"), 9);
+        assert_eq!(rows_of("events"), 9);
 
         let both = |first: &str, second: &str| {
             let insert = |number: u32, amount: &str| {
@@ -711,9 +720,9 @@ mod tests {
         };
         assert_eq!(sqlstate(&both("1", "0")), "SL007");
         assert_eq!(sqlstate(&both("0", "1")), "SL007");
-        assert_eq!(count("withdrawals"), 9);
+        assert_eq!(rows_of("withdrawals"), 9);
         run(&both("1", "1"));
-        assert_eq!((count("withdrawals"), count("events")), (10, 10));
+        assert_eq!((rows_of("withdrawals"), rows_of("events")), (10, 10));
         assert_eq!(
             sqlstate(&both("2", "3")),
             "SL001",
@@ -726,11 +735,12 @@ mod tests {
             id(3),
             id(1)
         ));
-        assert_eq!((count("withdrawals"), count("events")), (11, 11));
+        assert_eq!((rows_of("withdrawals"), rows_of("events")), (11, 11));
     }
 
     #[pg_test]
     fn a_refused_statement_leaves_nothing_behind_for_the_next() {
+        alone();
         let id = id(1);
         for amount in ["0", "1.0000001", "nonsense", "99999999999"] {
             let asked = Asked {
@@ -744,13 +754,14 @@ mod tests {
         run(&format!(
             "insert into sluice.withdrawals (operation_id, to_address, amount) select '{id}', '{THEIRS}', '1' where false"
         ));
-        assert_eq!((count("withdrawals"), count("events")), (0, 0));
+        assert_eq!((rows_of("withdrawals"), rows_of("events")), (0, 0));
         assert_eq!(row(&Asked::of(&id).by_arguments())["created"], true);
-        assert_eq!((count("withdrawals"), count("events")), (1, 1));
+        assert_eq!((rows_of("withdrawals"), rows_of("events")), (1, 1));
     }
 
     #[pg_test]
     fn an_application_may_insert_what_it_asks_for_and_nothing_else() {
+        alone();
         let asked = [
             "operation_id",
             "to_address",
@@ -829,18 +840,22 @@ mod tests {
             assert_eq!(sqlstate(&statement), "42501", "{statement}");
         }
         run("reset role");
-        assert_eq!((count("withdrawals"), count("events")), (2, 2));
+        assert_eq!((rows_of("withdrawals"), rows_of("events")), (2, 2));
     }
 
     #[pg_test]
     fn one_insert_takes_fifty_thousand_rows_and_logs_each() {
+        alone();
         run(&format!(
             "insert into sluice.withdrawals (operation_id, to_address, amount)
              select ('00000000-0000-4000-8000-' || lpad(i::text, 12, '0'))::uuid, '{THEIRS}', (i % 1000 + 1)::text
                from generate_series(1, 50000) i
              on conflict (operation_id) do nothing"
         ));
-        assert_eq!((count("withdrawals"), count("events")), (50_000, 50_000));
+        assert_eq!(
+            (rows_of("withdrawals"), rows_of("events")),
+            (50_000, 50_000)
+        );
         assert_eq!(
             one("select sum(amount_units) from sluice.withdrawals").as_deref(),
             Some("25025000000000")
@@ -856,8 +871,11 @@ mod tests {
             )
         };
         assert_eq!(sqlstate(&again("0")), "SL007");
-        assert_eq!(count("withdrawals"), 50_000);
+        assert_eq!(rows_of("withdrawals"), 50_000);
         run(&again("1"));
-        assert_eq!((count("withdrawals"), count("events")), (50_001, 50_001));
+        assert_eq!(
+            (rows_of("withdrawals"), rows_of("events")),
+            (50_001, 50_001)
+        );
     }
 }

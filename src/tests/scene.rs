@@ -159,13 +159,6 @@ pub fn sqlstate(sql: &str) -> String {
     refused(sql).0
 }
 
-/// The SQLSTATE with which a statement is refused to a role.
-pub fn sqlstate_as(role: &str, sql: &str) -> String {
-    let state = sqlstate(&format!("set local role {role}; {sql}"));
-    run("reset role");
-    state
-}
-
 /// Bytes as a literal.
 pub fn literal(bytes: &[u8]) -> String {
     format!("'\\x{}'::bytea", hex::encode(bytes))
