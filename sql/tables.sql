@@ -104,7 +104,7 @@ create table sluice.changes (
   reason text,
   constraint changes_pkey primary key (id)
 );
-comment on table sluice.changes is 'Every change to settings, assets, wallets and pauses, and the start of following.';
+comment on table sluice.changes is 'Every change to settings, assets and wallets, and the start of following. Pauses are their own log.';
 
 create table sluice.withdrawals (
   operation_id   uuid not null,

@@ -9,4 +9,5 @@ mod lifecycle;
 mod matrix;
 mod pure;
 mod scene;
+mod setup;
 mod vectors;
