@@ -1,5 +1,6 @@
 //! The in-database tier: what `cargo pgrx test` runs inside a real server, a transaction a test.
 
+mod bad_input;
 mod clock;
 mod envelopes;
 mod events;

@@ -159,6 +159,24 @@ pub fn sqlstate(sql: &str) -> String {
     refused(sql).0
 }
 
+/// Asserts that a statement is refused with this SQLSTATE by a message that begins with what is at fault, and writes nothing.
+pub fn refuses(statement: &str, state: &str, fault: &str) {
+    let before = contents();
+    let (found, message) = refused(statement);
+    let shown: String = statement.chars().take(300).collect();
+    assert_eq!(found, state, "{shown}: {message}");
+    let named = message
+        .strip_prefix(fault)
+        .is_some_and(|rest| rest.starts_with(": ") || rest.starts_with(" is "));
+    assert!(named, "{shown}: {message}");
+    assert!(
+        message.len() < 600,
+        "{shown}: a message of {} bytes",
+        message.len()
+    );
+    assert_eq!(contents(), before, "{shown}");
+}
+
 /// Bytes as a literal.
 pub fn literal(bytes: &[u8]) -> String {
     format!("'\\x{}'::bytea", hex::encode(bytes))

@@ -15,21 +15,24 @@ fn vectors() -> &'static Value {
     })
 }
 
-fn section(path: &str, entries: usize) -> &'static [Value] {
+/// A section of the vectors, with as many entries as were published.
+pub fn section(path: &str, entries: usize) -> &'static [Value] {
     let section = vectors().pointer(path).and_then(Value::as_array);
     let section = section.expect("the section is an array");
     assert_eq!(section.len(), entries, "{path}");
     section
 }
 
-fn text<'a>(entry: &'a Value, path: &str) -> &'a str {
+/// A text of an entry.
+pub fn text<'a>(entry: &'a Value, path: &str) -> &'a str {
     entry
         .pointer(path)
         .and_then(Value::as_str)
         .unwrap_or_else(|| panic!("{path} is a string in {entry}"))
 }
 
-fn integer(entry: &Value, path: &str) -> i64 {
+/// An integer of an entry.
+pub fn integer(entry: &Value, path: &str) -> i64 {
     entry
         .pointer(path)
         .and_then(Value::as_i64)
