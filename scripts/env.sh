@@ -63,3 +63,12 @@ export PATH=$SLUICE_PG_BIN:$tools/bin:$PATH
 export USER=${USER:-$(id -un)}
 # A developer's own settings must not reach the throwaway clusters.
 unset PGDATA PGHOST PGPORT PGUSER PGDATABASE PGPASSWORD PGSERVICE PGOPTIONS PGSSLMODE
+
+# A directory in which every throwaway cluster of a run lives, so that nothing is left behind, whatever ends the run. Its
+# name is short because the path of a Unix socket may not exceed 107 bytes.
+scratch_directory() {
+    local directory
+    directory=$(mktemp -d /tmp/sluice.XXXXXX)
+    chmod 755 "$directory"
+    echo "$directory"
+}
