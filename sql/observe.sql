@@ -168,7 +168,7 @@ $$;
 
 create function sluice.observe_blocks(node text, blocks bytea[])
 returns table (operation_id uuid, state sluice.state, txid bytea, block_number bigint)
-language plpgsql security definer set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$
 #variable_conflict use_column
 declare

@@ -44,7 +44,7 @@ $$;
 comment on function sluice.timeline is 'What happened to a withdrawal, in order, with the evidence for each step.';
 
 create function sluice.explain(operation_id uuid) returns setof sluice.explanation rows 1
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -109,7 +109,7 @@ $$;
 comment on function sluice.explain is 'Where a withdrawal stands, what holds it, when it is next due, and what may be done.';
 
 create function sluice.cancel(operation_id uuid, reason text) returns sluice.state
-language plpgsql security definer set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -127,7 +127,7 @@ begin
   if exists (
     select from sluice.envelopes e
      where e.operation_id = w.operation_id
-       and not (coalesce(e.fate = 'dead', false) or coalesce(e.fate = 'included' and sluice.receipt_failed(e.receipt), false))) then
+       and not sluice.is_spent(e.fate, e.receipt)) then
     raise exception 'withdrawal % cannot be cancelled: an envelope of it can still pay, or has paid', w.operation_id
       using errcode = 'SL012', hint = 'Only followed blocks can show that it cannot: sluice.explain says what it waits for.';
   end if;

@@ -36,7 +36,7 @@ create function sluice.set_asset(
   asset text, contract text, decimals int, minimum text, maximum text, fee_limit_sun bigint, depth int default 0,
   reverts_on_failure boolean default null
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -100,7 +100,7 @@ comment on function sluice.set_asset is 'Sets up a TRC-20 token, or changes one.
 create function sluice.add_wallet(
   address text, signer text, signer_address text default null, permission_id int default 0, live_window int default 6000
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -149,7 +149,7 @@ $$;
 comment on function sluice.add_wallet is 'Adds an address that pays. signer: secp256k1, or hmac for a mock on a chain of no value.';
 
 create function sluice.set_setting(name text, value text, reason text) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -180,7 +180,7 @@ $$;
 comment on function sluice.set_setting is 'Changes one setting. The change and its reason are logged in sluice.changes.';
 
 create function sluice.follow_from(block bytea, genesis_id bytea) returns bigint
-language plpgsql security definer set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -239,7 +239,7 @@ end
 $$;
 
 create function sluice.pause(reason text, wallet text default null, asset text default null) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -253,7 +253,7 @@ $$;
 comment on function sluice.pause is 'Stops building, signing and first sends: for all, a wallet, an asset, or both. Following, settling and re-sending go on.';
 
 create function sluice.resume(reason text, wallet text default null, asset text default null) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -271,9 +271,9 @@ end
 $$;
 comment on function sluice.resume is 'Ends the pause with the same wallet and asset.';
 
--- Whether a pause holds what would be paid from this wallet in this asset.
+-- Whether a pause holds what would be paid from this wallet in this asset. Without a SET clause, so that it is inlined.
 create function sluice.is_paused(wallet text, asset text) returns boolean
-stable language sql set search_path = pg_catalog, pg_temp
+stable language sql
 as $$
   select exists (
     select from sluice.pauses p
