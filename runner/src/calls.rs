@@ -265,7 +265,7 @@ impl Database {
                     "txid": result.txid.to_string(),
                     "node": result.node,
                     "code": result.code.name(),
-                    "message": result.message,
+                    "message": Some(&result.message).filter(|message| !message.is_empty()),
                 })
             })
             .collect();

@@ -81,29 +81,22 @@ pub async fn perform(command: Command, config: Config) -> Result<(), Failure> {
             give_up_after,
         } => {
             let patience = give_up_after
-                .map(|text| {
-                    duration(&text, "10ms", "24h").map_err(|complaint| {
-                        Failure::Usage(format!("--give-up-after: {complaint}"))
-                    })
-                })
-                .transpose()?;
+                .map(|text| duration(&text, "10ms", "24h"))
+                .transpose()
+                .map_err(|complaint| Failure::Usage(format!("--give-up-after: {complaint}")))?;
             let parts = Parts::new(config)?;
-            let draining = async {
-                if once {
-                    drain_once(parts).await
-                } else {
-                    drain(parts).await
-                }
-            };
-            match patience {
-                None => draining.await,
-                Some(patience) => tokio::time::timeout(patience, draining)
-                    .await
-                    .unwrap_or_else(|_| {
-                        Err(Failure::Undrained(format!(
-                            "not drained within {patience:?}"
-                        )))
-                    }),
+            let timer =
+                patience.map(|patience| tokio::spawn(stop_after(patience, parts.stop.clone())));
+            if once {
+                drain_once(parts).await?;
+            } else {
+                drain(parts).await?;
+            }
+            match (patience, timer) {
+                (Some(patience), Some(timer)) if timer.is_finished() => Err(Failure::Undrained(
+                    format!("not drained within {patience:?}"),
+                )),
+                _ => Ok(()),
             }
         }
         #[cfg(feature = "failpoints")]
@@ -210,6 +203,11 @@ impl Parts {
 
 /// What is wrong with a database that will answer the same tomorrow.
 fn hopeless(error: &CallError, database: &DatabaseConfig) -> Option<Failure> {
+    if matches!(error, CallError::Foreign { .. }) {
+        return Some(Failure::Database(format!(
+            "{error}. The extension there and this runner are of different versions: upgrade the older"
+        )));
+    }
     let user = database.url.postgres.get_user().unwrap_or("its user");
     let remedy = match error.sqlstate()? {
         "3F000" | "42883" => {
@@ -231,7 +229,12 @@ async fn run(parts: Parts) -> Result<(), Failure> {
     parts.greet().await?;
     let follower = parts.config.follows.then(|| {
         let mut follower = parts.follower();
-        tokio::spawn(async move { follower.run().await })
+        // Should the follower break, the worker ends as well, and the failure is told: nothing is paid on blind.
+        let stop_with_it = parts.stop.clone().drop_guard();
+        tokio::spawn(async move {
+            let _stop_with_it = stop_with_it;
+            follower.run().await;
+        })
     });
     work(&parts, &mut cycle, async |_| Ok(false)).await?;
     info!("told to stop");
@@ -253,12 +256,11 @@ async fn drain(parts: Parts) -> Result<(), Failure> {
     parts.greet().await?;
     let follower = parts.config.follows.then(|| {
         let mut follower = parts.follower();
-        let stop = parts.stop.clone();
+        // An alarm ends the worker as well: without blocks nothing is ever terminal.
+        let stop_with_it = parts.stop.clone().drop_guard();
         tokio::spawn(async move {
-            let followed = follower.run_until_alarm().await;
-            // An alarm ends the worker, too: without blocks nothing ends.
-            stop.cancel();
-            followed
+            let _stop_with_it = stop_with_it;
+            follower.run_until_alarm().await
         })
     });
     let drained = work(&parts, &mut cycle, async |database| {
@@ -427,6 +429,11 @@ fn unread(error: ReadError) -> Failure {
 fn print(line: &str) -> Result<(), Failure> {
     writeln!(std::io::stdout(), "{line}")
         .map_err(|error| Failure::Other(format!("standard output: {error}")))
+}
+
+async fn stop_after(patience: Duration, stop: CancellationToken) {
+    tokio::time::sleep(patience).await;
+    stop.cancel();
 }
 
 /// The first SIGTERM or SIGINT asks for an orderly end; a second one does not wait for it.

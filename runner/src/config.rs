@@ -16,6 +16,9 @@ use crate::nodes::Nodes;
 use crate::secret::SecretSource;
 use crate::settings::{ConfigError, Settings};
 
+/// Ten blocks' time, at java-tron's pace: a chain that stands still for as long has worse to show than an extra request.
+const STALLED: Duration = Duration::from_secs(30);
+
 /// Which wallet a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WalletName {
@@ -129,6 +132,8 @@ pub struct FollowConfig {
     pub poll: Duration,
     /// The most blocks handed in at once.
     pub batch: i64,
+    /// How long a node's solid head may stand still before the other nodes are asked for theirs.
+    pub stalled: Duration,
 }
 
 /// All of it.
@@ -203,6 +208,7 @@ impl Config {
                 .value("follow-batch", |text| count(text, 1, 100))?
                 .try_into()
                 .expect("100 fits in an i64"),
+            stalled: STALLED,
         };
         let follows = !s.value("no-follow", truth)?;
         let wallets: Vec<WalletRule> = s.all("wallet", str::parse)?;

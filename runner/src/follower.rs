@@ -29,9 +29,6 @@ const FEW: i64 = 2;
 /// How long to trust that the tip was reached before asking for the head again.
 const TIP_KNOWN: Duration = Duration::from_secs(10);
 
-/// How long a node's solid head may stand still before the other nodes are asked for theirs.
-const STALLED: Duration = Duration::from_secs(30);
-
 /// The follower.
 pub struct Follower {
     config: FollowConfig,
@@ -215,7 +212,7 @@ impl Follower {
                 Ok(blocks) if blocks.is_empty() => {
                     at_tip = true;
                     // Its head stands still: perhaps the node does, and not the chain.
-                    if self.moved.elapsed() < STALLED {
+                    if self.moved.elapsed() < self.config.stalled {
                         break;
                     }
                 }

@@ -16,7 +16,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::{node, run};
 
+const CONFIG: FollowConfig = FollowConfig {
+    poll: Duration::from_millis(20),
+    batch: 15,
+    stalled: Duration::from_secs(30),
+};
+
 fn follower_of(scene: &Scene, nodes: Vec<Node>) -> Follower {
+    follower_with(CONFIG, scene, nodes)
+}
+
+fn follower_with(follow: FollowConfig, scene: &Scene, nodes: Vec<Node>) -> Follower {
     let url = DatabaseUrl::read(
         &scene.database.url(Role::Runner),
         None,
@@ -28,10 +38,7 @@ fn follower_of(scene: &Scene, nodes: Vec<Node>) -> Follower {
         statement_timeout: Duration::from_secs(20),
     };
     Follower::new(
-        FollowConfig {
-            poll: Duration::from_millis(20),
-            batch: 15,
-        },
+        follow,
         Database::new(config, "follower".to_owned()),
         Arc::new(Nodes::new(nodes).expect("a node")),
         CancellationToken::new(),
@@ -207,6 +214,33 @@ fn where_one_node_strips_blocks_another_is_read_from() {
 }
 
 #[test]
+fn a_node_that_stands_still_is_left_for_one_that_moves() {
+    let scene = Scene::start_with(|config| config.nodes = 2);
+    let nodes: Vec<Node> = scene
+        .network
+        .urls()
+        .iter()
+        .map(|url| node(url, url))
+        .collect();
+    let patient = follower_of(&scene, nodes.clone());
+    let impatient = FollowConfig {
+        stalled: Duration::ZERO,
+        ..CONFIG
+    };
+    let impatient = follower_with(impatient, &scene, nodes);
+    scene
+        .network
+        .change_node(0, |settings| settings.frozen = true)
+        .expect("a node");
+    let before = followed(&scene);
+    scene.network.produce(5);
+    for (mut follower, reads) in [(patient, 0), (impatient, 5)] {
+        assert_eq!(run(follower.catch_up()).expect("it follows"), reads);
+    }
+    assert_eq!(followed(&scene), before + 5);
+}
+
+#[test]
 fn a_block_of_another_chain_is_an_alarm_and_never_on_file() {
     let scene = Scene::start();
     scene.network.produce(1);
@@ -290,10 +324,7 @@ fn a_database_that_follows_no_chain_says_how_to_start() {
     };
     let url = scene.network.url(0);
     let mut follower = Follower::new(
-        FollowConfig {
-            poll: Duration::from_millis(20),
-            batch: 15,
-        },
+        CONFIG,
         Database::new(config, "follower".to_owned()),
         Arc::new(Nodes::new(vec![node(&url, &url)]).expect("a node")),
         CancellationToken::new(),
