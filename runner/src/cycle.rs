@@ -561,10 +561,10 @@ fn report(task: &Task, node: &str, code: &BroadcastCode, message: &str) {
     let (operation_id, txid, code_name) = (task.operation_id, task.txid, code.name());
     match code.verdict() {
         BroadcastVerdict::Accepted => {
-            debug!(%operation_id, %txid, node, code = %code_name, message, "sent")
+            debug!(%operation_id, %txid, node, code = %code_name, said = message, "sent")
         }
         BroadcastVerdict::Refused | BroadcastVerdict::NoAnswer | BroadcastVerdict::Busy => {
-            warn!(%operation_id, %txid, node, code = %code_name, message, "sent, and not taken: the same bytes will be sent again");
+            warn!(%operation_id, %txid, node, code = %code_name, said = message, "sent, and not taken: the same bytes will be sent again");
         }
     }
 }

@@ -331,7 +331,16 @@ fn every_line_about_a_withdrawal_that_is_not_taken_names_it_and_its_transaction(
         .iter()
         .find(|line| line["code"] == "SIGERROR")
         .unwrap_or_else(|| panic!("no anomaly in {log}"));
-    assert_eq!(anomaly["level"], "WARN");
+    assert_eq!(
+        (&anomaly["level"], &anomaly["said"]),
+        (&"WARN".into(), &"no".into())
+    );
+    assert!(
+        anomaly["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("will be sent again")),
+        "{anomaly}"
+    );
     assert_eq!(anomaly["operation_id"], operation_id.to_string());
     assert_eq!(
         anomaly["txid"],
