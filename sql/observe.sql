@@ -254,9 +254,9 @@ begin
   insert into sluice.observers as o (login, first_number, last_number, node, seen_at)
   values (session_user, v_first, v_last, observe_blocks.node, sluice.now())
   on conflict (login) do update set
-    -- A login that skips blocks begins anew: only what it read without a gap counts.
-    first_number = case when v_first <= o.last_number + 1 then least(o.first_number, v_first) else v_first end,
-    last_number = case when v_first <= o.last_number + 1 then greatest(o.last_number, v_last) else v_last end,
+    -- Only what a login read without a gap counts: where the batch touches what it read before, both count, else it begins anew.
+    first_number = case when v_first <= o.last_number + 1 and v_last >= o.first_number - 1 then least(o.first_number, v_first) else v_first end,
+    last_number = case when v_first <= o.last_number + 1 and v_last >= o.first_number - 1 then greatest(o.last_number, v_last) else v_last end,
     node = excluded.node, seen_at = excluded.seen_at;
 
   with filed as (

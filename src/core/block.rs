@@ -16,6 +16,11 @@ use crate::wire::{Field, fields};
 /// `BlockMsgHandler.java`); this is twice that. A limit, because each transaction of a few bytes becomes a hundred.
 pub const MAX_BLOCK_BYTES: usize = 4_002_000;
 
+/// The length of an inner node of the Merkle tree before it is hashed: two hashes. The tree does not tell nodes from leaves, so
+/// a transaction of this length is refused. None exists: a signature alone has 65 bytes, and a shielded transfer, which may do
+/// without, is longer (`TransactionCapsule.java`, `validateSignature`).
+const FOLDED_BYTES: usize = 64;
+
 /// A block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
@@ -80,6 +85,15 @@ pub enum BlockError {
         index: usize,
         /// How many it has.
         found: usize,
+    },
+    /// As many bytes as two hashes, which in a Merkle tree stand for all that is below them: a block that shows such a pair in
+    /// place of its transactions has the same root.
+    #[error(
+        "transaction {index} has {FOLDED_BYTES} bytes: it may be two hashes of the tree, in place of what they stand for"
+    )]
+    Folded {
+        /// Which one, counted from 0.
+        index: usize,
     },
     /// A part that must be there once.
     #[error("the block has {found} {part}: it must have one")]
@@ -201,6 +215,9 @@ fn header_raw_of(header: &[u8]) -> Result<&[u8], BlockError> {
 }
 
 fn decode_transaction(index: usize, bytes: &[u8]) -> Result<BlockTransaction, BlockError> {
+    if bytes.len() == FOLDED_BYTES {
+        return Err(BlockError::Folded { index });
+    }
     let in_transaction = |source| BlockError::Transaction { index, source };
     let mut raws = vec![];
     let mut signatures = vec![];

@@ -1,6 +1,7 @@
 //! The in-database tier: what `cargo pgrx test` runs inside a real server, a transaction a test.
 
 mod bad_input;
+mod blocks;
 mod clock;
 mod envelopes;
 mod events;

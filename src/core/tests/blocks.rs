@@ -107,6 +107,17 @@ fn a_transaction_has_one_raw_data() {
 }
 
 #[test]
+fn a_transaction_is_never_as_long_as_two_hashes_of_the_tree() {
+    let long = |length: usize| field(1, &vec![7; length - 2]);
+    assert_eq!(long(64).len(), 64);
+    assert_eq!(
+        refusal(&block(&[long(63), long(65), long(64)])),
+        BlockError::Folded { index: 2 }
+    );
+    assert!(decode_block(&block(&[long(63), long(65)])).is_ok());
+}
+
+#[test]
 fn numbers_and_times_are_not_negative_and_digests_have_32_bytes() {
     let with = |change: fn(&mut proto::BlockHeaderRaw)| {
         let mut raw = header_raw();
