@@ -128,7 +128,19 @@ fn txid(raw_data: &[u8]) -> Vec<u8> {
 /// What the bytes of `Transaction.raw` say.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn decode_raw_data(raw_data: &[u8]) -> pgrx::JsonB {
-    pgrx::JsonB(envelope::decode_raw_data(raw_data).or_raise(Code::BadArgument, "raw_data"))
+    let shown = envelope::decode_raw_data(raw_data).or_raise(Code::BadArgument, "raw_data");
+    // The one text in it that is not made here. jsonb cannot hold the character.
+    if shown["type_url"]
+        .as_str()
+        .is_some_and(|text| text.contains('\0'))
+    {
+        raise(
+            Code::BadArgument,
+            "raw_data: its type_url has a zero byte",
+            "No contract's type has one: these bytes are no transaction.",
+        );
+    }
+    pgrx::JsonB(shown)
 }
 
 /// The whole transaction, as /wallet/broadcasthex takes it in hex.
