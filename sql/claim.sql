@@ -222,13 +222,7 @@ begin
   end if;
   -- Then what is to be started, as far as there is room: what cannot be built is left alone, and does not churn.
   if cardinality(v_ids) < claim_batch.batch_size then
-    select coalesce(sum(greatest(0, l.live_window - (select count(*) from sluice.envelopes v where v.wallet = l.address and v.fate is null))), 0)
-      into v_room
-      from sluice.wallets l
-     where not sluice.is_paused(l.address, null)
-       and sluice.build_hold(
-             true, false, (select max(b.timestamp_ms) from sluice.blocks b), (extract(epoch from v_now) * 1000)::bigint,
-             (select (extract(epoch from s.freshness) * 1000)::bigint from sluice.settings s), null, 1) is null;
+    v_room := sluice.room();
     v_more := array(
       select w.operation_id from sluice.withdrawals w
        where w.due_at is not null and w.attempt = 0 and w.due_at <= v_now

@@ -63,7 +63,7 @@ to sluice_app;
 -- A runner carries.
 grant execute on function
   sluice.claim_batch, sluice.fenced_cas, sluice.record_signatures, sluice.record_broadcasts, sluice.release,
-  sluice.observe_blocks, sluice.runner_state
+  sluice.observe_blocks, sluice.runner_state, sluice.workload
 to sluice_runner;
 
 -- An operator sets up, looks, pauses and cancels.

@@ -197,7 +197,7 @@ begin
     raise exception 'a chain is followed already' using errcode = 'SL022', hint = 'It is named once; sluice.chain shows it.';
   end if;
   v_block := sluice.decode_block(follow_from.block);
-  v_number := v_block ->> 'number';
+  v_number := (v_block ->> 'number')::bigint;
   if not (v_block ->> 'root_holds')::boolean then
     raise exception 'block: its transactions do not give its root' using errcode = 'SL020';
   end if;

@@ -49,22 +49,12 @@ as $$
 $$;
 
 create function sluice.runner_state() returns table (
-  followed_number bigint, followed_id bytea, followed_ms bigint, chain_genesis bytea, now timestamptz, lease interval,
-  due bigint, waiting bigint, parked bigint
+  followed_number bigint, followed_id bytea, followed_ms bigint, chain_genesis bytea, now timestamptz, lease interval
 )
 language sql stable security definer set search_path = pg_catalog, pg_temp
 as $$
-  select b.number, b.id, b.timestamp_ms, c.genesis_id, t.now, s.lease,
-         (select count(*) from sluice.withdrawals w where w.due_at is not null and w.attempt = 0 and (w.due_at <= t.now or w.due_at > t.far))
-           + (select count(*) from sluice.withdrawals w where w.due_at is not null and w.attempt > 0 and (w.due_at <= t.now or w.due_at > t.far)),
-         (select count(*) from sluice.withdrawals w where w.due_at is not null and w.attempt = 0 and w.due_at > t.now and w.due_at <= t.far)
-           + (select count(*) from sluice.withdrawals w where w.due_at is not null and w.attempt > 0 and w.due_at > t.now and w.due_at <= t.far),
-         (select count(*) from sluice.withdrawals w
-           where w.due_at is null and w.state <> 'confirmed' and w.state <> 'failed' and w.state <> 'rejected')
+  select b.number, b.id, b.timestamp_ms, c.genesis_id, sluice.now(), s.lease
     from sluice.settings s
-   cross join lateral (
-     select n.now, n.now + interval '1 millisecond' * sluice.longest_wait_ms() as far from (select sluice.now() as now) n
-   ) t
     left join sluice.chain c on true
     left join lateral (
       -- Where several observers are asked for, each login reads every block itself, from before the oldest live envelope.
@@ -79,5 +69,47 @@ as $$
        limit 1
     ) b on true
 $$;
-comment on function sluice.runner_state is
-  'What a runner asks between its calls: how far the chain is followed, and how many withdrawals are due, waiting or parked.';
+comment on function sluice.runner_state is 'What a runner asks between its calls: how far the chain is followed, by its login, and the lease.';
+
+-- How many more envelopes the wallets can carry now; none while the followed chain is stale, or building is paused.
+create function sluice.room() returns bigint
+language sql stable set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(sum(greatest(0, l.live_window - (select count(*) from sluice.envelopes v where v.wallet = l.address and v.fate is null))), 0)::bigint
+    from sluice.wallets l
+   where not sluice.is_paused(l.address, null)
+     and sluice.build_hold(
+           true, false, (select max(b.timestamp_ms) from sluice.blocks b), (extract(epoch from sluice.now()) * 1000)::bigint,
+           (select (extract(epoch from s.freshness) * 1000)::bigint from sluice.settings s), null, 1) is null
+$$;
+
+create function sluice.workload() returns table (due bigint, waiting bigint, parked bigint)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off
+as $$
+declare
+  v_now timestamptz := sluice.now();
+  v_far timestamptz := v_now + interval '1 millisecond' * sluice.longest_wait_ms();
+  v_live bigint;
+begin
+  select count(*) into due
+    from sluice.withdrawals w
+   where w.due_at is not null and w.attempt > 0 and (w.due_at <= v_now or w.due_at > v_far);
+  -- What cannot be started now is not due, whatever its time says: claim_batch leaves it alone.
+  if sluice.room() > 0 then
+    select due + count(*) into due
+      from sluice.withdrawals w
+     where w.due_at is not null and w.attempt = 0 and (w.due_at <= v_now or w.due_at > v_far)
+       and w.asset not in (select p.asset from sluice.pauses p where p.resumed_at is null and p.wallet is null and p.asset is not null);
+  end if;
+  select (select count(*) from sluice.withdrawals w where w.due_at is not null and w.attempt = 0)
+         + (select count(*) from sluice.withdrawals w where w.due_at is not null and w.attempt > 0)
+    into v_live;
+  waiting := v_live - due;
+  select count(*) into parked
+    from sluice.withdrawals w
+   where w.due_at is null and w.state <> 'confirmed' and w.state <> 'failed' and w.state <> 'rejected';
+  return next;
+end
+$$;
+comment on function sluice.workload is
+  'How many live withdrawals a worker could do something for now, how many wait for a time, a block or room, and how many for a person.';

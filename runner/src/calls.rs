@@ -57,8 +57,13 @@ const OBSERVE: Call = Call {
 
 const STATE: Call = Call {
     name: "sluice.runner_state",
-    sql: "select followed_number, followed_id, chain_genesis, extract(epoch from lease)::float8 as lease, due, waiting, parked \
-          from sluice.runner_state()",
+    sql: "select followed_number, followed_id, chain_genesis, extract(epoch from lease)::float8 as lease from sluice.runner_state()",
+    points: None,
+};
+
+const WORKLOAD: Call = Call {
+    name: "sluice.workload",
+    sql: "select due, waiting, parked from sluice.workload()",
     points: None,
 };
 
@@ -189,6 +194,11 @@ pub struct RunnerState {
     pub chain_genesis: Option<[u8; 32]>,
     /// How long a claim lasts that names no length.
     pub lease: Duration,
+}
+
+/// How much there is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workload {
     /// Live withdrawals that are due now.
     pub due: i64,
     /// Live ones that are not, and need nobody.
@@ -369,9 +379,18 @@ impl Database {
             chain_genesis: genesis.map(|id| digest(call, &id)).transpose()?,
             lease: Duration::try_from_secs_f64(seconds)
                 .map_err(|error| foreign(call, &format!("lease: {error}")))?,
-            due: column(call, row, 4)?,
-            waiting: column(call, row, 5)?,
-            parked: column(call, row, 6)?,
+        })
+    }
+
+    /// How much there is to do.
+    pub async fn workload(&mut self) -> Result<Workload, CallError> {
+        let call = WORKLOAD.name;
+        let rows = self.call(WORKLOAD, &[]).await?;
+        let row = rows.first().ok_or_else(|| foreign(call, "no row"))?;
+        Ok(Workload {
+            due: column(call, row, 0)?,
+            waiting: column(call, row, 1)?,
+            parked: column(call, row, 2)?,
         })
     }
 }

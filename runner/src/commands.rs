@@ -264,11 +264,12 @@ async fn drain(parts: Parts) -> Result<(), Failure> {
         })
     });
     let drained = work(&parts, &mut cycle, async |database| {
-        let state = database.runner_state().await?;
-        if state.due == 0 && state.waiting == 0 {
-            info!(parked = state.parked, "drained");
+        let workload = database.workload().await?;
+        let drained = workload.due == 0 && workload.waiting == 0;
+        if drained {
+            info!(parked = workload.parked, "drained");
         }
-        Ok(state.due == 0 && state.waiting == 0)
+        Ok(drained)
     })
     .await;
     parts.stop.cancel();
@@ -376,14 +377,14 @@ async fn once(
         0
     };
     let claimed = cycle.work_off().await.map_err(FollowError::Database)?;
-    let state = cycle
+    let workload = cycle
         .database()
-        .runner_state()
+        .workload()
         .await
         .map_err(FollowError::Database)?;
     Ok(Round {
         moved: blocks > 0 || claimed > 0,
-        due: state.due,
+        due: workload.due,
     })
 }
 

@@ -32,7 +32,7 @@ record_signatures(worker_id text, results jsonb) TABLE(operation_id uuid, state 
 release(worker_id text, operation_ids uuid[], fencing_tokens bigint[]) bigint
 request_hash(to_address text, amount_units numeric, asset text, account text DEFAULT NULL::text) bytea
 resume(reason text, wallet text DEFAULT NULL::text, asset text DEFAULT NULL::text) void
-runner_state() TABLE(followed_number bigint, followed_id bytea, followed_ms bigint, chain_genesis bytea, now timestamp with time zone, lease interval, due bigint, waiting bigint, parked bigint)
+runner_state() TABLE(followed_number bigint, followed_id bytea, followed_ms bigint, chain_genesis bytea, now timestamp with time zone, lease interval)
 set_asset(asset text, contract text, decimals integer, minimum text, maximum text, fee_limit_sun bigint, depth integer DEFAULT 0, reverts_on_failure boolean DEFAULT NULL::boolean) void
 set_setting(name text, value text, reason text) void
 signed_transaction(raw_data bytea, signature bytea) bytea
@@ -42,7 +42,8 @@ tag(operation_id uuid) bytea
 timeline(operation_id uuid) TABLE(seq integer, from_state sluice.state, to_state sluice.state, at timestamp with time zone, worker_id text, detail jsonb)
 transitions() TABLE(from_state sluice.state, to_state sluice.state, stars text)
 txid(raw_data bytea) bytea
-withdrawal(operation_id uuid) SETOF sluice.client_view";
+withdrawal(operation_id uuid) SETOF sluice.client_view
+workload() TABLE(due bigint, waiting bigint, parked bigint)";
 
 /// What the contract calls pure: IMMUTABLE and PARALLEL SAFE, and STRICT but for those with an argument that may be left out.
 const PURE: [&str; 12] = [
