@@ -1,16 +1,22 @@
 //! The in-database tier: what `cargo pgrx test` runs inside a real server, a transaction a test.
 
+mod amounts;
+mod bad_blocks;
 mod bad_input;
 mod bad_reports;
 mod blocks;
 mod clock;
 mod envelopes;
 mod events;
+mod following;
 mod garbage;
+mod grants;
 mod guard;
 mod intake;
 mod lifecycle;
 mod matrix;
+mod pauses;
+mod people;
 mod pure;
 mod scene;
 mod setup;
