@@ -5,6 +5,7 @@ mod bad_blocks;
 mod bad_input;
 mod bad_reports;
 mod blocks;
+mod claims;
 mod clock;
 mod envelopes;
 mod events;
