@@ -1,13 +1,12 @@
-//! What an operator sets up: settings and their bounds, assets, wallets, the chain to follow, pauses; and that each change is
+//! What an operator sets up: settings and their bounds, assets and wallets; and that each change is
 //! on file.
 
 use super::scene::*;
 use pgrx::prelude::*;
 use serde_json::{Value, json};
 
-const TOKEN: &str = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t";
-const MAIN: &str = "00000000000000001ebf88508a03865c71d452e25f4d51194196a1d22b6653dc";
-const NILE: &str = "0000000000000000d698d4192c56cb6be724a558448e2684802de4d6cd8690dc";
+/// The contract of the token that is there from the start.
+pub const TOKEN: &str = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t";
 
 fn set(name: &str, value: &str) -> String {
     format!(
@@ -17,13 +16,21 @@ fn set(name: &str, value: &str) -> String {
     )
 }
 
-fn set_asset(name: &str, contract: &str, decimals: i32, minimum: &str, maximum: &str) -> String {
+/// The call that sets a token up.
+pub fn set_asset(
+    name: &str,
+    contract: &str,
+    decimals: i32,
+    minimum: &str,
+    maximum: &str,
+) -> String {
     format!(
         "select sluice.set_asset('{name}', '{contract}', {decimals}, '{minimum}', '{maximum}', 100000000, 0, true)"
     )
 }
 
-fn rows(sql: &str) -> Vec<Value> {
+/// The rows of a query, as JSON.
+pub fn rows(sql: &str) -> Vec<Value> {
     let text = one(&format!(
         "select coalesce(jsonb_agg(t), '[]') from ({sql}) t"
     ));
@@ -31,23 +38,8 @@ fn rows(sql: &str) -> Vec<Value> {
 }
 
 /// The changes filed so far, but for what was changed before the test, and without their ids.
-fn changes() -> Vec<Value> {
+pub fn changes() -> Vec<Value> {
     rows("select what, by, before, after, reason from sluice.changes order by at, what")
-}
-
-fn first_block() -> Block {
-    block(FIRST, &[0; 32], START_MS, &[])
-}
-
-fn follow_from(first: &Block, genesis: &str) -> String {
-    format!(
-        "select sluice.follow_from({}, '\\x{genesis}')",
-        literal(&first.bytes)
-    )
-}
-
-fn pauses_in_force() -> i64 {
-    count("select count(*) from sluice.pauses where resumed_at is null")
 }
 
 #[pg_schema]
@@ -493,306 +485,17 @@ mod tests {
     }
 
     #[pg_test]
-    fn mock_signatures_and_a_chain_of_value_exclude_each_other_both_ways_round() {
-        alone();
-        for genesis in [MAIN, NILE] {
-            let outcome = |first: &str, then: &str| {
-                tried_as(
-                    "postgres",
-                    &format!("do $$ begin perform {first}; perform {then}; end $$"),
-                )
-            };
-            let follow = follow_from(&first_block(), genesis).replacen("select ", "", 1);
-            let mock = format!("sluice.add_wallet('{MOCK_WALLET}', 'hmac')");
-            let real = format!("sluice.add_wallet('{MOCK_WALLET}', 'secp256k1')");
-            for (first, then, argument) in
-                [(&mock, &follow, "genesis_id"), (&follow, &mock, "signer")]
-            {
-                let (state, message) = outcome(first, then);
-                assert_eq!(state, "SL005", "{genesis}: {first}; {then}: {message}");
-                assert!(message.starts_with(&format!("{argument}: ")), "{message}");
-            }
-            for (first, then) in [(&real, &follow), (&follow, &real)] {
-                assert_eq!(outcome(first, then).0, "", "{genesis}: {first}; {then}");
-            }
-        }
-        let elsewhere = follow_from(&first_block(), GENESIS);
-        run(&elsewhere);
-        run(&format!(
-            "select sluice.add_wallet('{MOCK_WALLET}', 'hmac')"
-        ));
-        assert_eq!(
-            one("select distinct mock_wallets from sluice.overview").as_deref(),
-            Some(MOCK_WALLET),
-            "the overview says so"
-        );
-    }
-
-    #[pg_test]
-    fn following_begins_once_and_is_on_file() {
-        alone();
-        let first = first_block();
-        assert_eq!(
-            sqlstate("select sluice.observe_blocks('n', array['\\x00'::bytea])"),
-            "SL020"
-        );
-        let unnamed = format!(
-            "select sluice.observe_blocks('n', array[{}])",
-            literal(&first.bytes)
-        );
-        assert_eq!(sqlstate(&unnamed), "SL022", "no chain is named");
-        run(&follow_from(&first, GENESIS));
-        let filed = changes();
-        assert_eq!(filed.len(), 1);
-        assert_eq!(filed[0]["what"], "chain");
-        assert_eq!(
-            filed[0]["after"],
-            json!({"genesis_id": GENESIS, "number": FIRST, "id": hex::encode(first.id)})
-        );
-        assert_eq!(
-            rows(
-                "select number, id, parent_id, timestamp_ms, root, transactions from sluice.blocks"
-            ),
-            [json!({
-                "number": FIRST, "id": format!("\\x{}", hex::encode(first.id)), "parent_id": format!("\\x{}", "00".repeat(32)),
-                "timestamp_ms": START_MS, "root": format!("\\x{}", "00".repeat(32)), "transactions": 0,
-            })]
-        );
-        let before = contents();
-        for again in [
-            first.clone(),
-            block(FIRST + 1, &first.id, START_MS + 3000, &[]),
-        ] {
-            assert_eq!(sqlstate(&follow_from(&again, GENESIS)), "SL022");
-            assert_eq!(sqlstate(&follow_from(&again, MAIN)), "SL022");
-        }
-        assert_eq!(contents(), before);
-    }
-
-    #[pg_test]
-    fn following_begins_with_a_whole_block_and_a_whole_id() {
-        alone();
-        let transaction = in_block(&[1, 2, 3], SUCCESS);
-        let whole = block(
-            FIRST,
-            &[0; 32],
-            START_MS,
-            &[transaction.clone(), transaction],
-        );
-        // The same header over one transaction fewer.
-        let cut = Block {
-            bytes: whole.bytes[whole.bytes.len() / 2..].to_vec(),
-            ..whole.clone()
-        };
-        let header_at = whole.bytes.len() - first_block().bytes.len();
-        let stripped = Block {
-            bytes: whole.bytes[header_at..].to_vec(),
-            ..whole.clone()
-        };
-        let before = contents();
-        let bytes = literal(&whole.bytes);
-        let none = "'\\x'::bytea".to_owned();
-        let id = format!("'\\x{GENESIS}'::bytea");
-        for (block, genesis, argument, state) in [
-            ("null", id.as_str(), "block", "SL005"),
-            (&none, &id, "block", "SL020"),
-            ("'\\xdeadbeef'", &id, "block", "SL020"),
-            (&literal(&cut.bytes), &id, "block", "SL020"),
-            (&literal(&stripped.bytes), &id, "block", "SL020"),
-            (&bytes, "null", "genesis_id", "SL005"),
-            (&bytes, "'\\x'", "genesis_id", "SL005"),
-            (&bytes, "'\\x00'", "genesis_id", "SL005"),
-            (&bytes, &format!("{id} || '\\x00'"), "genesis_id", "SL005"),
-        ] {
-            let call = format!("select sluice.follow_from({block}, {genesis})");
-            let (found, message) = refused(&call);
-            assert_eq!(found, state, "{call}: {message}");
-            assert!(
-                message.starts_with(&format!("{argument}: ")),
-                "{call}: {message}"
-            );
-        }
-        assert!(refused(&follow_from(&stripped, GENESIS)).1.contains("root"));
-        assert_eq!(contents(), before);
-        run(&follow_from(&whole, GENESIS));
-    }
-
-    #[pg_test]
-    fn the_first_followed_block_is_the_first_of_its_slot_wherever_in_it_it_lies() {
-        alone();
-        let first = block(FIRST, &[0; 32], START_MS + 41_000, &[]);
-        run(&follow_from(&first, GENESIS));
-        run(&format!(
-            "select sluice.add_wallet('{MOCK_WALLET}', 'hmac')"
-        ));
-        let mut scene = Scene { tip: first };
-        scene.follow(3000, &[]);
-        scene.submit(1);
-        scene.claim("w");
-        assert_eq!(
-            rows(
-                "select ref_block_number, expiration_ms, raw_data = sluice.raw_data(wallet, 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t', 'TFAR54aGjHGLz1TeZLZREgsC7u9msqGgQQ', 1500000, 1000, (select id from sluice.blocks where number = 1000), expiration_ms, 1767225641000, 100000000, operation_id) as same from sluice.envelopes"
-            ),
-            [
-                json!({"ref_block_number": FIRST, "expiration_ms": START_MS + 41_000 + 300_000, "same": true})
-            ]
-        );
-    }
-
-    #[pg_test]
-    fn a_pause_holds_building_signing_and_first_sends_and_nothing_else() {
-        let mut scene = Scene::open();
-        let requested = scene.submit(1);
-        run("select sluice.pause('the token is upgraded')");
-        assert!(scene.claim("w").is_empty(), "nothing is built");
-        assert_eq!(scene.state(&requested), "requested");
-        run("select sluice.resume('done')");
-
-        // Built before the pause: the digest is not handed out again, and a signature that comes in is not sent.
-        let built = scene.claim("w").remove(0);
-        assert_eq!(built.operation_id, requested);
-        run("select sluice.pause('again')");
-        scene.pass(33);
-        assert!(scene.claim("w").is_empty(), "nothing is signed");
-        let answer = scene.sign("w", std::slice::from_ref(&built)).remove(0);
-        assert_eq!(
-            (answer.state.as_str(), answer.action.as_str()),
-            ("signed", "")
-        );
-        scene.pass(33);
-        assert!(scene.claim("w").is_empty(), "nothing is sent first");
-        assert_eq!(scene.state(&requested), "signed");
-        run("select sluice.resume('done')");
-
-        // Sent before the pause: it is sent again, followed and settled.
-        scene.pass(6);
-        let sent = scene.claim("w").remove(0);
-        assert_eq!(
-            (sent.state.as_str(), sent.action.as_str()),
-            ("broadcasting", "broadcast")
-        );
-        scene.answer("w", std::slice::from_ref(&sent), "SUCCESS");
-        run("select sluice.pause('once more')");
-        scene.pass(78);
-        let again = scene.claim("w").remove(0);
-        assert_eq!(
-            (again.txid.clone(), again.action.as_str()),
-            (sent.txid, "broadcast")
-        );
-        let moved = scene.follow(3000, &[in_block(&again.raw_data, SUCCESS)]);
-        assert_eq!(moved[0].state, "confirmed");
-    }
-
-    #[pg_test]
-    fn a_pause_of_a_wallet_or_an_asset_holds_what_it_names_alone() {
-        let scene = Scene::open();
-        run(&format!(
-            "select sluice.add_wallet('{SECOND_WALLET}', 'hmac')"
-        ));
-        run(&set_asset("OTHER", TOKEN, 6, "1", "10"));
-        let (usdt, other) = (id(1), id(2));
-        let submit = || {
-            run(&format!(
-                "select sluice.submit('{usdt}', '{THEIRS}', '1.5'), sluice.submit('{other}', '{THEIRS}', '1.5', 'OTHER')"
-            ));
-        };
-        let claimed = |pause: &str| {
-            let scope = format!("perform sluice.pause('r', {pause})");
-            run(&format!("do $do$ begin {scope}; end $do$"));
-            let mut tasks = scene.claim("w");
-            tasks.sort_by_key(|task| task.operation_id.clone());
-            let found: Vec<_> = tasks
-                .into_iter()
-                .map(|task| (task.operation_id, task.wallet))
-                .collect();
-            run(&format!("select sluice.resume('r', {pause})"));
-            found
-        };
-        submit();
-        assert_eq!(
-            claimed("asset => 'OTHER'"),
-            [(usdt.clone(), MOCK_WALLET.to_owned())]
-        );
-        assert_eq!(
-            claimed(&format!("wallet => '{MOCK_WALLET}'")),
-            [(other.clone(), SECOND_WALLET.to_owned())],
-            "the other wallet pays"
-        );
-        let (third, fourth) = (id(3), id(4));
-        run(&format!(
-            "select sluice.submit('{third}', '{THEIRS}', '1.5'), sluice.submit('{fourth}', '{THEIRS}', '1.5', 'OTHER')"
-        ));
-        assert_eq!(
-            claimed("asset => 'OTHER', wallet => 'TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC'").len(),
-            2,
-            "the other wallet pays both"
-        );
-    }
-
-    #[pg_test]
-    fn a_pause_in_force_is_one_and_ends_by_its_own_wallet_and_asset() {
-        alone();
-        run(&format!(
-            "select sluice.add_wallet('{MOCK_WALLET}', 'hmac')"
-        ));
-        let hex = "417e5f4552091a69125d5dfcb7b8c2659029395bdf";
-        run(&format!(
-            "select sluice.pause('one'), sluice.pause('two'), sluice.pause('w', '{MOCK_WALLET}'), sluice.pause('w', '{hex}'),
-                    sluice.pause('a', asset => 'USDT-TRC20'), sluice.pause('b', '{MOCK_WALLET}', 'USDT-TRC20')"
-        ));
-        assert_eq!(pauses_in_force(), 4);
-        run(&format!("select sluice.resume('well again', ' {hex} ')"));
-        assert_eq!(pauses_in_force(), 3);
-        let before = contents();
-        for call in [
-            format!("resume('r', '{MOCK_WALLET}')"),
-            "resume(null)".to_owned(),
-            "resume(' ')".to_owned(),
-            "resume('r', 'nonsense')".to_owned(),
-            format!("resume('r', '{THEIRS}')"),
-            "resume('r', asset => 'NONE')".to_owned(),
-            "pause(null)".to_owned(),
-            "pause(E'\\t')".to_owned(),
-            "pause(repeat('r', 1001))".to_owned(),
-            "pause('r', 'nonsense')".to_owned(),
-            "pause('r', '')".to_owned(),
-            format!("pause('r', '{THEIRS}')"),
-            "pause('r', asset => 'NONE')".to_owned(),
-            "pause('r', asset => '')".to_owned(),
-        ] {
-            let (state, message) = refused(&format!("select sluice.{call}"));
-            assert!(
-                ["SL002", "SL004", "SL005"].contains(&state.as_str()),
-                "{call}: {state} {message}"
-            );
-            assert!(message.contains(": "), "{call}: {message}");
-        }
-        assert_eq!(contents(), before);
-        run("select sluice.resume('well again')");
-        run(&format!(
-            "select sluice.pause('anew'), sluice.pause('w again', '{MOCK_WALLET}')"
-        ));
-        assert_eq!(
-            rows(
-                "select reason, resume_reason, resumed_by = session_user as by_us from sluice.pauses where resumed_at is not null order by reason"
-            ),
-            [
-                json!({"reason": "one", "resume_reason": "well again", "by_us": true}),
-                json!({"reason": "w", "resume_reason": "well again", "by_us": true}),
-            ]
-        );
-        assert_eq!(pauses_in_force(), 4);
-    }
-
-    #[pg_test]
     fn an_operator_sets_up_by_function_and_writes_no_table() {
         alone();
-        let first = first_block();
+        let first = block(FIRST, &[0; 32], START_MS, &[]);
         for call in [
             "sluice.set_setting('attempts', '7', 'r')".to_owned(),
             format!("sluice.add_wallet('{MOCK_WALLET}', 'hmac')"),
             set_asset("NEW", TOKEN, 6, "1", "2").replacen("select ", "", 1),
-            follow_from(&first, GENESIS).replacen("select ", "", 1),
+            format!(
+                "sluice.follow_from({}, '\\x{GENESIS}')",
+                literal(&first.bytes)
+            ),
             "sluice.pause('r')".to_owned(),
             "(sluice.pause('r'), sluice.resume('r'))".to_owned(),
         ] {
