@@ -19,6 +19,7 @@ mod matrix;
 mod pauses;
 mod people;
 mod pure;
+mod records;
 mod scene;
 mod setup;
 mod vectors;

@@ -1,0 +1,45 @@
+//! The isolation level of whoever calls: the runner's functions refuse any but READ COMMITTED, since they read what others commit
+//! between their statements.
+
+use sluice_scenarios::{Postgres, Role};
+
+#[test]
+fn the_runners_calls_refuse_another_isolation_level_by_name() {
+    let postgres = Postgres::start();
+    let database = postgres.createdb_with_sluice("isolation");
+    let mut runner = database.as_role(Role::Runner);
+    for level in ["REPEATABLE READ", "SERIALIZABLE"] {
+        for (function, call) in [
+            ("claim_batch", "sluice.claim_batch('w')"),
+            ("record_signatures", "sluice.record_signatures('w', '[]')"),
+            ("record_broadcasts", "sluice.record_broadcasts('w', '[]')"),
+            ("release", "sluice.release('w', '{}', '{}')"),
+            (
+                "observe_blocks",
+                "sluice.observe_blocks('n', array['\\x00'::bytea])",
+            ),
+            (
+                "fenced_cas",
+                "sluice.fenced_cas(gen_random_uuid(), 1, 'signing', 'signing', 'w')",
+            ),
+        ] {
+            let mut transaction = runner
+                .build_transaction()
+                .start()
+                .expect("a transaction starts");
+            transaction
+                .batch_execute(&format!("set transaction isolation level {level}"))
+                .expect("the level is set");
+            let refusal = transaction
+                .batch_execute(&format!("select {call}"))
+                .expect_err("another level is refused");
+            let error = refusal.as_db_error().expect("by the database");
+            assert_eq!(error.code().code(), "SL006", "{function}");
+            assert!(
+                error.message().starts_with(function) && error.message().contains(level),
+                "{}",
+                error.message()
+            );
+        }
+    }
+}
