@@ -1,6 +1,16 @@
 -- The types that everything else is written in. The labels of sluice.state are those of the chart in src/core/state.rs,
 -- in its order; a test holds the two together.
 
+-- The Rust half reads texts as UTF-8. In a database of another encoding the first letter outside ASCII would be no text to it.
+do $$
+begin
+  if pg_catalog.getdatabaseencoding() <> 'UTF8' then
+    raise exception 'sluice needs a database in UTF8, and this one is in %', pg_catalog.getdatabaseencoding()
+      using errcode = 'feature_not_supported', hint = 'create database … encoding ''UTF8'' template template0';
+  end if;
+end
+$$;
+
 create type sluice.state as enum (
   'requested', 'validated', 'signing', 'signed', 'broadcasting', 'broadcast', 'confirmed', 'failed', 'rejected'
 );
