@@ -236,4 +236,43 @@ mod tests {
         );
         assert_eq!(contents(), before);
     }
+
+    #[pg_test]
+    fn an_amount_in_binary_is_its_text_and_judged_as_such() {
+        alone();
+        let path = format!("/tmp/sluice-binary-{}", std::process::id());
+        run(&format!(
+            "create temp table given (operation_id uuid, to_address text, amount sluice.amount);
+             insert into given values ('{}', '{THEIRS}', '7.25');
+             copy given to '{path}' (format binary)",
+            id(1)
+        ));
+        let good = std::fs::read(&path).expect("it was written");
+        let at = good.windows(4).position(|part| part == b"7.25");
+        let at = at.expect("the amount is in the file as its text");
+        let copy = format!(
+            "copy sluice.withdrawals (operation_id, to_address, amount) from '{path}' (format binary)"
+        );
+        for (amount, state) in [
+            (*b"7e25", "SL003"),
+            (*b" 7.2", "SL003"),
+            (*b"-7.2", "SL003"),
+            (*b"NaN.", "SL003"),
+            (*b"0.00", "SL007"),
+            (*b"7.2\xff", "22021"),
+            (*b"7.2\0", "22021"),
+        ] {
+            let mut changed = good.clone();
+            changed[at..at + 4].copy_from_slice(&amount);
+            std::fs::write(&path, changed).expect("it is written again");
+            assert_eq!(sqlstate(&copy), state, "{amount:?}");
+        }
+        std::fs::write(&path, good).expect("it is written again");
+        run(&copy);
+        std::fs::remove_file(&path).expect("it was written");
+        assert_eq!(
+            one("select amount || ' ' || amount_units from sluice.withdrawals").as_deref(),
+            Some("7.25 7250000")
+        );
+    }
 }
