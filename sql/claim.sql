@@ -1,6 +1,16 @@
 -- claim_batch: leases what is due and does all that needs no network: validates, routes, chooses the wallet, builds the
 -- envelope. What is left is a task: sign this digest, or send these bytes. A fixed number of statements, whatever the batch.
 
+-- Which wallets an asset's withdrawals choose among: all of them, or a pool of its own where some are paused for it alone.
+create function sluice.pool_of(asset text) returns table (pool text)
+language sql stable set search_path = pg_catalog, pg_temp
+as $$
+  select case
+           when exists (select from sluice.pauses p where p.resumed_at is null and p.wallet is not null and p.asset = pool_of.asset) then pool_of.asset
+           else ''
+         end
+$$;
+
 -- Claims these rows, which the caller holds locked.
 create function sluice.claim_rows(worker_id text, ids uuid[], lease interval) returns setof sluice.task
 language plpgsql set search_path = pg_catalog, pg_temp
@@ -26,6 +36,8 @@ begin
            a.contract, a.fee_limit_sun,
            e.txid, e.slot, e.wallet as built_from, e.raw_data, e.signature, e.expiration_ms,
            e.txid is null or sluice.is_spent(e.fate, e.receipt) as spent,
+           -- Nobody can do anything for it until blocks decide.
+           e.fate is not null or e.expiration_ms <= v_tip.timestamp_ms as over,
            sluice.is_paused(w.wallet, w.asset) as paused,
            sluice.next_step(
              w.state::text, e.expiration_ms, e.fate is null,
@@ -43,12 +55,12 @@ begin
     select f.operation_id,
            case
              when f.asset_changed then 'the asset''s contract or decimals changed since it was asked for'
-             when f.state in ('requested', 'validated') and f.out_of_limits then 'the amount is outside the asset''s limits, which changed since it was asked for'
-             when f.state in ('requested', 'validated') and f.forbidden then 'the destination has become one that must not be paid: a wallet of ours, or the token''s contract'
+             when f.attempt = 0 and f.out_of_limits then 'the amount is outside the asset''s limits, which changed since it was asked for'
+             when f.attempt = 0 and f.forbidden then 'the destination has become one that must not be paid: a wallet of ours, or the token''s contract'
            end as why
       from facts f
      where f.step = 'build' and f.spent
-       and (f.asset_changed or (f.state in ('requested', 'validated') and (f.out_of_limits or f.forbidden)))
+       and (f.asset_changed or (f.attempt = 0 and (f.out_of_limits or f.forbidden)))
   ),
   to_build as (
     select f.*,
@@ -59,6 +71,14 @@ begin
       from facts f
      where f.step = 'build' and f.operation_id not in (select r.operation_id from refused r)
   ),
+  -- A wallet that is paused for one asset pays the others: withdrawals of such an asset choose among the wallets left to it.
+  pools as (
+    select p.pool, count(*) as size
+      from to_build b
+     cross join lateral sluice.pool_of(b.asset) p (pool)
+     where b.wallet is null and b.hold is null
+     group by p.pool
+  ),
   rooms as (
     -- Room in each wallet, after those that are already its own.
     select l.address, l.permission_id,
@@ -68,10 +88,14 @@ begin
      where not sluice.is_paused(l.address, null)
   ),
   seats as (
-    -- The wallet with most room first, then the lowest address; each seat taken leaves one less.
-    select r.address, row_number() over (order by r.room - r.own - g.taken desc, r.address) as place
-      from rooms r
-     cross join lateral generate_series(0, least(r.room - r.own, cardinality(claim_rows.ids)::bigint) - 1) as g (taken)
+    -- The wallet with most room first, then the lowest address by its bytes, so that twins agree whatever their databases
+    -- collate by; each seat taken leaves one less. What other pools may take is left to them.
+    select p.pool, r.address,
+           row_number() over (partition by p.pool order by r.room - r.own - g.taken desc, r.address collate "C") as place
+      from pools p
+      join rooms r on p.pool = '' or not sluice.is_paused(r.address, p.pool)
+     cross join lateral generate_series(
+       0, least(r.room - r.own - (select coalesce(sum(q.size), 0) from pools q where q.pool <> p.pool), p.size)::bigint - 1) as g (taken)
   ),
   seated as (
     select b.operation_id, b.hold, coalesce(b.wallet, s.address) as pays, l.permission_id,
@@ -79,11 +103,16 @@ begin
              when b.hold is not null then b.hold
              when b.wallet is not null and l.address is null then 'paused'
              when b.wallet is not null and b.place > l.room then 'window_full'
-             when b.wallet is null and s.address is null then 'window_full'
-             when sluice.is_paused(coalesce(b.wallet, s.address), b.asset) then 'paused'
+             when b.wallet is null and s.address is null then
+               case when b.asset = any (sluice.startable_assets()) then 'window_full' else 'paused' end
            end as held_by
-      from (select t.*, row_number() over (partition by t.wallet is null, t.hold is null order by t.due_at, t.operation_id) as rank from to_build t) b
-      left join seats s on b.wallet is null and b.hold is null and s.place = b.rank
+      from (
+        select t.*, p.pool,
+               row_number() over (partition by t.wallet is null, t.hold is null, p.pool order by t.due_at, t.operation_id) as rank
+          from to_build t
+         cross join lateral sluice.pool_of(t.asset) p (pool)
+      ) b
+      left join seats s on b.wallet is null and b.hold is null and s.pool = b.pool and s.place = b.rank
       left join rooms l on l.address = coalesce(b.wallet, s.address)
   ),
   built as (
@@ -103,6 +132,7 @@ begin
            coalesce(b.expiration_ms, f.expiration_ms) as expiration_ms,
            coalesce(b.raw_data, f.raw_data) as raw_data,
            coalesce(sluice.txid(b.raw_data), f.txid) as txid,
+           f.step = 'wait' and f.over as waits_for_blocks,
            case
              when f.step = 'wait' and f.paused then 'paused'
              else d.held_by
@@ -153,6 +183,7 @@ begin
       leased_by = case when o.step in ('build', 'sign', 'send') then claim_rows.worker_id end,
       due_at = case
                  when o.step in ('build', 'sign', 'send') then v_now + claim_rows.lease
+                 when o.waits_for_blocks then v_now + v_settings.resend
                  when o.step = 'wait' and o.sent_ms is not null then
                    v_now + greatest(interval '1 second', v_settings.resend - interval '1 millisecond' * greatest(0, coalesce(v_tip.timestamp_ms, 0) - o.sent_ms))
                  else v_now + interval '5 seconds'
@@ -194,6 +225,7 @@ declare
   v_ids uuid[];
   v_more uuid[];
   v_room bigint;
+  v_assets text[];
   v_tasks sluice.task[];
   v_some sluice.task[];
   v_code text;
@@ -223,16 +255,17 @@ begin
   -- Then what is to be started, as far as there is room: what cannot be built is left alone, and does not churn.
   if cardinality(v_ids) < claim_batch.batch_size then
     v_room := sluice.room();
+    v_assets := sluice.startable_assets();
     v_more := array(
       select w.operation_id from sluice.withdrawals w
        where w.due_at is not null and w.attempt = 0 and w.due_at <= v_now
-         and w.asset not in (select p.asset from sluice.pauses p where p.resumed_at is null and p.wallet is null and p.asset is not null)
+         and w.asset = any (v_assets)
        order by w.due_at limit least(v_room, claim_batch.batch_size - cardinality(v_ids)) for update skip locked);
     v_ids := v_ids || v_more;
     if cardinality(v_more) < least(v_room, claim_batch.batch_size - cardinality(v_ids)) then
       v_ids := v_ids || array(
         select w.operation_id from sluice.withdrawals w
-         where w.due_at is not null and w.attempt = 0 and w.due_at > v_far
+         where w.due_at is not null and w.attempt = 0 and w.due_at > v_far and w.asset = any (v_assets)
          order by w.due_at limit least(v_room, claim_batch.batch_size - cardinality(v_ids)) for update skip locked);
     end if;
   end if;

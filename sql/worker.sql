@@ -38,14 +38,23 @@ as $$
   on conflict (worker_id) do update set seen_at = excluded.seen_at, call = excluded.call, rows = excluded.rows
 $$;
 
--- Puts one row back whose turn raised an error: it gets the error and a back-off, and stops nobody else.
+-- Puts one row back whose turn raised an error: it gets the error and a back-off, and stops nobody else. Where not even that can
+-- be written it stays as it is, and the server's log says so: a warning to the caller would undo the others' turns too.
 create function sluice.set_aside(operation_id uuid, error text) returns void
-volatile language sql set search_path = pg_catalog, pg_temp
+volatile language plpgsql set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
+begin
   update sluice.withdrawals w set
     last_error = left(set_aside.error, 500), leased_by = null,
     due_at = sluice.now() + interval '1 millisecond' * sluice.backoff_ms(1)
-   where w.operation_id = set_aside.operation_id and w.due_at is not null
+   where w.operation_id = set_aside.operation_id and w.due_at is not null;
+exception when others then
+  if not sluice.is_a_rows_fault(sqlstate) then
+    raise;
+  end if;
+  raise log 'withdrawal % cannot be set aside: %; its turn ended with %', set_aside.operation_id, sqlerrm, set_aside.error;
+end
 $$;
 
 create function sluice.runner_state() returns table (
@@ -83,6 +92,15 @@ as $$
            (select (extract(epoch from s.freshness) * 1000)::bigint from sluice.settings s), null, 1) is null
 $$;
 
+-- The assets that some wallet may pay now.
+create function sluice.startable_assets() returns text[]
+language sql stable set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(array_agg(a.asset), '{}')
+    from sluice.assets a
+   where exists (select from sluice.wallets l where not sluice.is_paused(l.address, a.asset))
+$$;
+
 create function sluice.workload() returns table (due bigint, waiting bigint, parked bigint)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$
@@ -99,7 +117,7 @@ begin
     select due + count(*) into due
       from sluice.withdrawals w
      where w.due_at is not null and w.attempt = 0 and (w.due_at <= v_now or w.due_at > v_far)
-       and w.asset not in (select p.asset from sluice.pauses p where p.resumed_at is null and p.wallet is null and p.asset is not null);
+       and w.asset = any (sluice.startable_assets());
   end if;
   select (select count(*) from sluice.withdrawals w where w.due_at is not null and w.attempt = 0)
          + (select count(*) from sluice.withdrawals w where w.due_at is not null and w.attempt > 0)

@@ -156,6 +156,7 @@ mod tests {
 
     #[pg_test]
     fn nothing_is_handed_out_without_a_wallet_a_chain_or_a_fresh_one() {
+        alone();
         run(&format!(
             "select sluice.submit('{}', '{THEIRS}', '1.5')",
             id(1)
