@@ -184,7 +184,7 @@ begin
       due_at = case
                  when o.step in ('build', 'sign', 'send') then v_now + claim_rows.lease
                  when o.waits_for_blocks then v_now + v_settings.resend
-                 when o.step = 'wait' and o.sent_ms is not null then
+                 when o.step = 'wait' and o.held_by is null and o.sent_ms is not null then
                    v_now + greatest(interval '1 second', v_settings.resend - interval '1 millisecond' * greatest(0, coalesce(v_tip.timestamp_ms, 0) - o.sent_ms))
                  else v_now + interval '5 seconds'
                end

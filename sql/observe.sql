@@ -110,6 +110,7 @@ begin
                      else w.last_error
                    end,
       held_by = case when k.outcome = 'rebuild_later' then 'never_accepted' end,
+      sent_ms = case when k.outcome in ('rebuild', 'rebuild_later') then null else w.sent_ms end,
       -- Whoever holds it, holds an envelope that is over.
       fencing_token = w.fencing_token + case when k.outcome in ('rebuild', 'rebuild_later', 'park') then 1 else 0 end,
       leased_by = case when k.outcome in ('rebuild', 'rebuild_later', 'park') then null else w.leased_by end,

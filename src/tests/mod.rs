@@ -23,5 +23,6 @@ mod people;
 mod pure;
 mod records;
 mod scene;
+mod settling;
 mod setup;
 mod vectors;
