@@ -255,6 +255,7 @@ declare
   v_due interval;
   v_lease interval := (select s.lease from sluice.settings s);
   v_key text;
+  v_block bigint;
 begin
   perform sluice.require_read_committed('fenced_cas'), sluice.require_worker(fenced_cas.worker_id),
           sluice.require('operation_id', fenced_cas.operation_id::text),
@@ -293,9 +294,20 @@ begin
      or sluice.is_terminal(v_row.state::text) then
     return;
   end if;
+  -- The guard asks for the block that paid, by its number, and for its depth.
+  if fenced_cas.to_state = 'confirmed' then
+    select e.block_number into v_block
+      from sluice.envelopes e
+     where e.operation_id = fenced_cas.operation_id and e.fate = 'included' and e.receipt = 'SUCCESS';
+    if not found then
+      raise exception 'withdrawal %: no followed block holds an envelope of it with SUCCESS', fenced_cas.operation_id using errcode = 'SL012';
+    end if;
+  end if;
   return query
   update sluice.withdrawals w set
     state = fenced_cas.to_state,
+    block_number = coalesce(v_block, w.block_number),
+    confirmed_at = case when fenced_cas.to_state = 'confirmed' then sluice.now() end,
     step_seq = w.seq,
     step_path = case when fenced_cas.from_state = fenced_cas.to_state then '{}' else array[fenced_cas.to_state] end::sluice.state[],
     step_detail = jsonb_build_array(fenced_cas.detail),
