@@ -40,7 +40,7 @@ begin
            e.fate is not null or e.expiration_ms <= v_tip.timestamp_ms as over,
            sluice.is_paused(w.wallet, w.asset) as paused,
            sluice.next_step(
-             w.state::text, e.expiration_ms, e.fate is null,
+             w.state::text, w.attempt, e.attempt, e.expiration_ms, e.fate is null,
              sluice.is_spent(e.fate, e.receipt),
              e.signature is not null, w.sent_ms, v_tip.timestamp_ms,
              (extract(epoch from v_settings.resend) * 1000)::bigint, sluice.is_paused(w.wallet, w.asset)) as step
@@ -262,7 +262,8 @@ begin
          and w.asset = any (v_assets)
        order by w.due_at limit least(v_room, claim_batch.batch_size - cardinality(v_ids)) for update skip locked);
     v_ids := v_ids || v_more;
-    if cardinality(v_more) < least(v_room, claim_batch.batch_size - cardinality(v_ids)) then
+    v_room := v_room - cardinality(v_more);
+    if v_room > 0 and cardinality(v_ids) < claim_batch.batch_size then
       v_ids := v_ids || array(
         select w.operation_id from sluice.withdrawals w
          where w.due_at is not null and w.attempt = 0 and w.due_at > v_far and w.asset = any (v_assets)

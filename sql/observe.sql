@@ -106,7 +106,7 @@ begin
       last_error = case
                      when k.outcome = 'park' then 'block ' || k.block_number || ' holds its envelope with the receipt ' || k.receipt || ', which decides nothing'
                      when k.outcome in ('rebuild', 'rebuild_later') and k.fate = 'included' then 'the chain said ' || k.receipt
-                     when k.outcome = 'rebuild_later' then 'no node ever took its envelope; last answer: ' || coalesce(w.last_error, 'none')
+                     when k.outcome = 'rebuild_later' then left('no node ever took its envelope; last answer: ' || coalesce(w.refusal, w.last_error, 'none'), 500)
                      else w.last_error
                    end,
       held_by = case when k.outcome = 'rebuild_later' then 'never_accepted' end,
@@ -264,8 +264,8 @@ begin
     insert into sluice.payments (txid, operation_id, block_number, position, receipt, wallet, contract, to_address, amount_units, tag)
     select t.txid, e.operation_id, t.block_number, t.position, t.receipt, t.owner, t.contract, t.to_address, t.amount_units, t.tag
       from sluice.read_outflows(
-             observe_blocks.blocks[greatest(1, (v_tip.number - v_first + 2)::int):],
-             array(select l.address from sluice.wallets l)) t
+             -- All of them, those on file too: another observer's copy is read as well as the first one's.
+             observe_blocks.blocks, array(select l.address from sluice.wallets l)) t
       join sluice.envelopes e on e.txid = t.txid
     on conflict (txid) do nothing
     returning operation_id, wallet

@@ -4,7 +4,8 @@
 create function sluice.fate(txid bytea) returns table (fate text, result text, block_number bigint, evidence jsonb)
 language sql stable security definer set search_path = pg_catalog, pg_temp
 as $$
-  select coalesce(e.fate, 'in flight'), e.receipt, e.block_number,
+  select coalesce(e.fate, case when p.txid is not null then 'included' else 'in flight' end), coalesce(e.receipt, p.receipt),
+         coalesce(e.block_number, p.block_number),
          jsonb_strip_nulls(jsonb_build_object(
            'operation_id', e.operation_id, 'attempt', e.attempt, 'expiration_ms', e.expiration_ms,
            'block_id', encode(b.id, 'hex'), 'block_ms', b.timestamp_ms,
@@ -12,7 +13,9 @@ as $$
            'last_block', e.last_block, 'last_block_id', encode(l.id, 'hex'), 'last_block_ms', l.timestamp_ms,
            'followed_to', t.number, 'followed_ms', t.timestamp_ms))
     from sluice.envelopes e
-    left join sluice.blocks b on b.number = e.block_number
+    -- On file, and not settled yet.
+    left join sluice.payments p on p.txid = e.txid
+    left join sluice.blocks b on b.number = coalesce(e.block_number, p.block_number)
     left join sluice.blocks f on f.number = e.ref_block_number
     left join sluice.blocks l on l.number = e.last_block
     left join lateral (select number, timestamp_ms from sluice.blocks order by number desc limit 1) t on true

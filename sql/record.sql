@@ -287,6 +287,12 @@ begin
     raise exception '% -> % is no step of the chart', fenced_cas.from_state, fenced_cas.to_state
       using errcode = 'SL010', hint = 'select * from sluice.transitions() shows the chart.';
   end if;
+  -- Signing begins with an envelope, and claim_batch builds it: a row put there without one could be failed without ever having
+  -- been tried.
+  if fenced_cas.to_state = 'signing' and fenced_cas.from_state <> 'signing' then
+    raise exception '% -> signing lacks its envelope', fenced_cas.from_state
+      using errcode = 'SL012', hint = 'sluice.claim_batch builds envelopes.';
+  end if;
 
   select * into v_row from sluice.withdrawals w where w.operation_id = fenced_cas.operation_id for update;
   if not found
@@ -313,7 +319,7 @@ begin
     step_detail = jsonb_build_array(fenced_cas.detail),
     step_by = fenced_cas.worker_id,
     last_error = coalesce(left(fenced_cas.sets ->> 'last_error', 500), w.last_error),
-    failure_reason = case when fenced_cas.to_state = 'failed' then coalesce(left(fenced_cas.sets ->> 'last_error', 500), 'ended by its worker') end,
+    failure_reason = case when fenced_cas.to_state = 'failed' then 'ended by its worker ' || fenced_cas.worker_id || coalesce(': ' || left(fenced_cas.sets ->> 'last_error', 500), '') end,
     leased_by = case when v_due is null then fenced_cas.worker_id end,
     due_at = sluice.now() + coalesce(v_due, v_lease)
    where w.operation_id = fenced_cas.operation_id

@@ -32,6 +32,11 @@ begin
 end
 $$;
 
+-- One set-up at a time: each of these functions checks what another may be changing. The settings' row stands for all of it.
+create function sluice.alone() returns void
+volatile language sql set search_path = pg_catalog, pg_temp
+as $$ select from sluice.settings for update $$;
+
 create function sluice.set_asset(
   asset text, contract text, decimals int, minimum text, maximum text, fee_limit_sun bigint, depth int default 0,
   reverts_on_failure boolean default null
@@ -44,6 +49,7 @@ declare
   v_minimum numeric;
   v_maximum numeric;
 begin
+  perform sluice.alone();
   perform sluice.require('asset', set_asset.asset), sluice.require('contract', set_asset.contract),
           sluice.require('minimum', set_asset.minimum), sluice.require('maximum', set_asset.maximum),
           sluice.require('decimals', set_asset.decimals::text),
@@ -108,6 +114,7 @@ declare
   v_signer_address text;
   v_genesis bytea;
 begin
+  perform sluice.alone();
   perform sluice.require('address', add_wallet.address), sluice.require('signer', add_wallet.signer),
           sluice.require('permission_id', add_wallet.permission_id::text),
           sluice.require('live_window', add_wallet.live_window::text);
@@ -187,6 +194,7 @@ declare
   v_block jsonb;
   v_number bigint;
 begin
+  perform sluice.alone();
   if follow_from.block is null then
     raise exception 'block: is missing' using errcode = 'SL005';
   end if;

@@ -71,7 +71,11 @@ as $$
         from sluice.blocks t
        where s.observers = 1
           or t.number <= coalesce(
-               (select o.last_number from sluice.observers o where o.login = session_user),
+               -- What it has read counts as far as it reaches back to the oldest live envelope's reference; else it begins there.
+               (select o.last_number
+                  from sluice.observers o
+                 where o.login = session_user
+                   and o.first_number <= coalesce((select min(e.ref_block_number) from sluice.envelopes e where e.fate is null), o.first_number) + 1),
                (select min(e.ref_block_number) from sluice.envelopes e where e.fate is null),
                t.number)
        order by t.number desc

@@ -341,7 +341,8 @@ fn broadcast_answer(json: &Value, txid: &Txid) -> Result<(BroadcastCode, String)
         .get("result")
         .and_then(Value::as_bool)
         .ok_or("an answer without result")?;
-    let code = BroadcastCode::from_name(text("code")?);
+    // A name that nobody has given is a stranger's word like any other.
+    let code = BroadcastCode::from_name(&remark(text("code")?.as_bytes()));
     let message = text("message")?;
     let about = text("txid")?;
     if !about.eq_ignore_ascii_case(&txid.to_string()) {

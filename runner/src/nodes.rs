@@ -47,9 +47,15 @@ impl Nodes {
     /// Hands a signed transaction to the node whose turn it is, or, as long as none could even be reached, to the next. One
     /// node is asked once: the database says when the bytes are due again.
     pub async fn broadcast(&self, transaction: &[u8], txid: &Txid, time: Duration) -> Answer {
+        let until = Instant::now() + time;
         let mut last = None;
         for index in self.turn() {
-            match self.nodes[index].broadcast(transaction, txid, time).await {
+            // What one node used up of the time is gone for the next: nothing is sent after it.
+            let left = until.saturating_duration_since(Instant::now());
+            if last.is_some() && left.is_zero() {
+                break;
+            }
+            match self.nodes[index].broadcast(transaction, txid, left).await {
                 Ok(answer) => {
                     self.note(index, None);
                     return answer;

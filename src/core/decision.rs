@@ -106,6 +106,8 @@ impl NextStep {
 /// A withdrawal's newest envelope, as far as its next step depends on it.
 #[derive(Debug, Clone, Copy)]
 pub struct EnvelopeFacts {
+    /// Which of the withdrawal's envelopes it is, counted from 1.
+    pub attempt: i32,
     /// Whether no fate is on file.
     pub live: bool,
     /// Whether it is dead, or included with a failed result: it can pay no more.
@@ -120,17 +122,22 @@ pub struct EnvelopeFacts {
 
 /// What a worker may do next for a withdrawal.
 ///
-/// `resend_ms` is the chain time between two sends of the same bytes. A pause holds signing and first sends; what may have been
+/// `attempts` is how many envelopes the row says were built. Where the newest on file is another, a dump is being restored, or
+/// worse: nothing is done for it. `resend_ms` is the chain time between two sends of the same bytes. A pause holds signing and first sends; what may have been
 /// sent is sent again all the same, since the sooner it lands the sooner it is over. An envelope at or past its expiration is
 /// neither signed nor sent: the block that proves it dead, or pays it, is on its way.
 #[must_use]
 pub fn next_step(
     state: State,
+    attempts: i32,
     envelope: Option<&EnvelopeFacts>,
     tip: Option<ChainTime>,
     resend_ms: i64,
     paused: bool,
 ) -> NextStep {
+    if envelope.map_or(0, |envelope| envelope.attempt) != attempts {
+        return NextStep::Wait;
+    }
     match state {
         State::Requested | State::Validated => NextStep::Build,
         State::Signing => match envelope {
@@ -586,6 +593,7 @@ mod tests {
     }
 
     const LIVE: EnvelopeFacts = EnvelopeFacts {
+        attempt: 1,
         live: true,
         spent: false,
         signed: false,
@@ -597,11 +605,18 @@ mod tests {
     fn a_withdrawal_claimed_again_in_signing_is_offered_the_same_digest() {
         let tip = Some(ChainTime(1));
         assert_eq!(
-            next_step(State::Signing, Some(&LIVE), tip, 75_000, false),
+            next_step(State::Signing, 1, Some(&LIVE), tip, 75_000, false),
             NextStep::Sign
         );
         assert_eq!(
-            next_step(State::Signing, Some(&LIVE), Some(EXPIRATION), 75_000, false),
+            next_step(
+                State::Signing,
+                1,
+                Some(&LIVE),
+                Some(EXPIRATION),
+                75_000,
+                false
+            ),
             NextStep::Wait
         );
         let spent = EnvelopeFacts {
@@ -610,7 +625,7 @@ mod tests {
             ..LIVE
         };
         assert_eq!(
-            next_step(State::Signing, Some(&spent), tip, 75_000, false),
+            next_step(State::Signing, 1, Some(&spent), tip, 75_000, false),
             NextStep::Build
         );
         let undecided = EnvelopeFacts {
@@ -619,8 +634,29 @@ mod tests {
             ..LIVE
         };
         assert_eq!(
-            next_step(State::Signing, Some(&undecided), tip, 75_000, false),
+            next_step(State::Signing, 1, Some(&undecided), tip, 75_000, false),
             NextStep::Wait
+        );
+    }
+
+    #[test]
+    fn nothing_is_done_while_the_envelope_that_the_row_speaks_of_is_not_on_file() {
+        let tip = Some(ChainTime(1));
+        for state in State::ALL {
+            assert_eq!(
+                next_step(state, 1, None, tip, 75_000, false),
+                NextStep::Wait,
+                "{state}"
+            );
+            assert_eq!(
+                next_step(state, 2, Some(&LIVE), tip, 75_000, false),
+                NextStep::Wait,
+                "{state}"
+            );
+        }
+        assert_eq!(
+            next_step(State::Requested, 0, None, tip, 75_000, false),
+            NextStep::Build
         );
     }
 
@@ -632,9 +668,9 @@ mod tests {
             ..LIVE
         };
         for state in [State::Broadcasting, State::Broadcast] {
-            let early = next_step(state, Some(&sent), Some(ChainTime(74_999)), 75_000, true);
+            let early = next_step(state, 1, Some(&sent), Some(ChainTime(74_999)), 75_000, true);
             assert_eq!(early, NextStep::Wait);
-            let due = next_step(state, Some(&sent), Some(ChainTime(75_000)), 75_000, true);
+            let due = next_step(state, 1, Some(&sent), Some(ChainTime(75_000)), 75_000, true);
             assert_eq!(due, NextStep::Send);
         }
         let unsent = EnvelopeFacts {
@@ -644,6 +680,7 @@ mod tests {
         assert_eq!(
             next_step(
                 State::Signed,
+                1,
                 Some(&unsent),
                 Some(ChainTime(1)),
                 75_000,
@@ -654,6 +691,7 @@ mod tests {
         assert_eq!(
             next_step(
                 State::Signed,
+                1,
                 Some(&unsent),
                 Some(ChainTime(1)),
                 75_000,
@@ -664,6 +702,7 @@ mod tests {
         assert_eq!(
             next_step(
                 State::Broadcast,
+                1,
                 Some(&sent),
                 Some(EXPIRATION),
                 75_000,

@@ -8,8 +8,8 @@ pub(crate) enum Field<'a> {
     Varint(u64),
     /// Bytes, a string or a message.
     Bytes(&'a [u8]),
-    /// Four or eight bytes, which no message of ours has.
-    Fixed,
+    /// Four or eight bytes, or a group, which no message of ours has.
+    Other,
 }
 
 /// Why bytes are no protobuf message.
@@ -75,15 +75,57 @@ impl<'a> Fields<'a> {
         }
         let field = match wire_type {
             0 => Field::Varint(self.varint()? as u64),
-            1 => self.bytes(number, 8).map(|_| Field::Fixed)?,
+            1 => self.bytes(number, 8).map(|_| Field::Other)?,
             2 => {
                 let length = self.varint()?;
                 Field::Bytes(self.bytes(number, length)?)
             }
-            5 => self.bytes(number, 4).map(|_| Field::Fixed)?,
+            5 => self.bytes(number, 4).map(|_| Field::Other)?,
+            3 => {
+                self.group(number)?;
+                Field::Other
+            }
             _ => return Err(WireError::WireType { number, wire_type }),
         };
         Ok((number, field))
+    }
+
+    /// Passes over a group, with those inside it: java-tron keeps fields that it does not know, and so may a block hold one.
+    fn group(&mut self, number: usize) -> Result<(), WireError> {
+        let mut open = vec![number];
+        while let Some(innermost) = open.last().copied() {
+            if self.rest.is_empty() {
+                return Err(WireError::Truncated { number });
+            }
+            let key = self.varint()?;
+            let (inner, wire_type) = (key >> 3, key & 7);
+            match wire_type {
+                0 => {
+                    self.varint()?;
+                }
+                1 => {
+                    self.bytes(inner, 8)?;
+                }
+                2 => {
+                    let length = self.varint()?;
+                    self.bytes(inner, length)?;
+                }
+                3 => open.push(inner),
+                4 if inner == innermost => {
+                    open.pop();
+                }
+                5 => {
+                    self.bytes(inner, 4)?;
+                }
+                _ => {
+                    return Err(WireError::WireType {
+                        number: inner,
+                        wire_type,
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     fn varint(&mut self) -> Result<usize, WireError> {

@@ -80,6 +80,8 @@ fn shortest_path(from_state: &str, to_state: &str) -> Vec<String> {
 #[pg_extern(immutable, parallel_safe)]
 fn next_step(
     state: &str,
+    attempts: i32,
+    envelope_attempt: Option<i32>,
     expiration_ms: Option<i64>,
     live: Option<bool>,
     spent: Option<bool>,
@@ -89,15 +91,19 @@ fn next_step(
     resend_ms: i64,
     paused: bool,
 ) -> &'static str {
-    let envelope = expiration_ms.map(|expiration| EnvelopeFacts {
-        live: live == Some(true),
-        spent: spent == Some(true),
-        signed: signed == Some(true),
-        expiration: ChainTime(expiration),
-        last_sent: sent_ms.map(ChainTime),
-    });
+    let envelope = envelope_attempt
+        .zip(expiration_ms)
+        .map(|(attempt, expiration)| EnvelopeFacts {
+            attempt,
+            live: live == Some(true),
+            spent: spent == Some(true),
+            signed: signed == Some(true),
+            expiration: ChainTime(expiration),
+            last_sent: sent_ms.map(ChainTime),
+        });
     let step: NextStep = decision::next_step(
         state_of(state),
+        attempts,
         envelope.as_ref(),
         tip_ms.map(ChainTime),
         resend_ms,

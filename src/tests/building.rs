@@ -301,9 +301,16 @@ mod tests {
                 id(number)
             ));
         }
-        // As far as a runner can walk it without building anything.
-        run(&format!(
-            "select sluice.fenced_cas('{}', 0, 'validated', 'signing', 'w')",
+        // Further than a runner can walk it without building anything.
+        assert_eq!(
+            sqlstate(&format!(
+                "select sluice.fenced_cas('{}', 0, 'validated', 'signing', 'w')",
+                id(3)
+            )),
+            "SL012"
+        );
+        run_as_owner(&format!(
+            "update sluice.withdrawals set state = 'signing' where operation_id = '{}'",
             id(3)
         ));
         scene.clock(31);

@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(failed, Some(format!("failed {}", spent.fencing_token)));
         assert_eq!(
             scene.column(&spent.operation_id, "failure_reason"),
-            "given up"
+            "ended by its worker w: given up"
         );
     }
 

@@ -101,6 +101,7 @@ mod tests {
 
     #[pg_test]
     fn noise_is_no_block_and_no_transaction() {
+        alone();
         let mut random = Random(SEED);
         let noise = noise(&mut random, 600);
         let id = format!("'\\x{GENESIS}'");

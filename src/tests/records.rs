@@ -28,6 +28,7 @@ fn entries(id: &str) -> String {
 
 /// A scene whose wallet signs with a real key.
 fn keyed() -> (Scene, SecretKey) {
+    alone();
     let first = block(FIRST, &[0; 32], START_MS, &[]);
     run(&format!(
         "select sluice.add_wallet('{KEYED_WALLET}', 'secp256k1')"
@@ -214,6 +215,24 @@ mod tests {
             );
         }
         assert_eq!(entries(&id), "7");
+    }
+
+    #[pg_test]
+    fn a_runner_cannot_fail_what_was_never_tried() {
+        let scene = Scene::open();
+        let id = scene.submit(1);
+        let cas = |from: &str, to: &str| {
+            format!(
+                "select state from sluice.fenced_cas('{id}', 0, '{from}', '{to}', 'w', '{{\"last_error\": \"the chain says REVERT\"}}')"
+            )
+        };
+        assert_eq!(
+            one(&cas("requested", "validated")).as_deref(),
+            Some("validated")
+        );
+        assert_eq!(sqlstate(&cas("validated", "signing")), "SL012");
+        assert_eq!(sqlstate(&cas("validated", "failed")), "SL010");
+        assert_eq!(scene.state(&id), "validated");
     }
 
     #[pg_test]

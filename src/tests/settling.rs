@@ -260,6 +260,45 @@ mod tests {
     }
 
     #[pg_test]
+    fn a_login_whose_blocks_do_not_reach_back_far_enough_is_sent_back_to_read_them() {
+        let mut scene = Scene::open();
+        let task = scene.broadcast(1);
+        scene.pass(30);
+        // This login seems to have come late: it read from the sixth block on.
+        run(&format!(
+            "update sluice.observers set first_number = {}",
+            FIRST + 6
+        ));
+        run("select sluice.set_setting('observers', '2', 'two are better')");
+        run(&format!(
+            "insert into sluice.observers values ('another', {FIRST}, {}, 'n', sluice.now())",
+            FIRST + 200
+        ));
+        let next = || one("select followed_number from sluice.runner_state()");
+        assert_eq!(
+            next(),
+            Some(FIRST.to_string()),
+            "the reference of the oldest live envelope"
+        );
+        scene.pass(303);
+        assert_eq!(
+            scene.state(&task.operation_id),
+            "broadcast",
+            "one login proves nothing"
+        );
+        let all = one(&format!(
+            "select max(number) from sluice.blocks where number > {FIRST}"
+        ))
+        .unwrap_or_default();
+        run(&format!(
+            "update sluice.observers set first_number = {FIRST}, last_number = {all} where login = session_user"
+        ));
+        assert_eq!(next(), Some(all));
+        scene.follow(3000, &[]);
+        assert_eq!(scene.state(&task.operation_id), "signing");
+    }
+
+    #[pg_test]
     fn a_refused_withdrawal_that_a_block_holds_is_confirmed() {
         let mut scene = Scene::open();
         scene.submit(1);

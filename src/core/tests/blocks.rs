@@ -169,13 +169,21 @@ fn broken_bytes_are_named_by_their_place() {
     assert_eq!(refusal(&[0x08]), wire("block", at(1)));
     // Field number 0 does not exist.
     assert_eq!(refusal(&[0x02, 0x00]), wire("block", at(0)));
-    // Groups are in no message of TRON's.
-    for wire_type in [3, 4, 6, 7] {
+    // The end of a group that was not begun, and types that do not exist.
+    for wire_type in [4, 6, 7] {
         let number = 1;
         let key = u8::try_from(number << 3 | wire_type).expect("below 16");
         let source = WireError::WireType { number, wire_type };
         assert_eq!(refusal(&[key]), wire("block", source));
     }
+    // A group that does not end, and one that ends as another.
+    let open = WireError::Truncated { number: 11 };
+    assert_eq!(refusal(&[0x5b, 0x08, 0x01]), wire("block", open));
+    let crossed = WireError::WireType {
+        number: 2,
+        wire_type: 4,
+    };
+    assert_eq!(refusal(&[0x5b, 0x14]), wire("block", crossed));
     let inside = block(&[transaction(&[]), b"\x0a\xff".to_vec()]);
     let BlockError::Transaction { index: 1, source } = refusal(&inside) else {
         panic!("transaction 1 is the broken one");
@@ -188,9 +196,10 @@ fn broken_bytes_are_named_by_their_place() {
 
 #[test]
 fn unknown_fields_are_passed_over_but_stay_in_the_hashes() {
-    // Field 15 as an integer, field 14 as bytes, 13 and 12 as eight and four bytes.
+    // Field 15 as an integer, field 14 as bytes, 13 and 12 as eight and four bytes, 11 as a group with another in it.
     let unknown = [
-        &[0x78, 0x05, 0x72, 1, 9, 0x69][..],
+        &[0x5b, 0x08, 0x01, 0x13, 0x14, 0x5c][..],
+        &[0x78, 0x05, 0x72, 1, 9, 0x69],
         &[0; 8],
         &[0x65],
         &[0; 4],
