@@ -1,5 +1,6 @@
 //! The in-database tier: what `cargo pgrx test` runs inside a real server, a transaction a test.
 
+mod adversary;
 mod amounts;
 mod bad_blocks;
 mod bad_input;
@@ -8,6 +9,7 @@ mod blocks;
 mod building;
 mod claims;
 mod clock;
+mod deaths;
 mod envelopes;
 mod events;
 mod fenced;

@@ -217,7 +217,7 @@ pub struct Task {
     pub attempt: i64,
 }
 
-fn tasks(sql: &str) -> Vec<Task> {
+pub fn tasks_of(sql: &str) -> Vec<Task> {
     let text = one(&format!(
         "select coalesce(jsonb_agg(t), '[]') from ({sql}) t"
     ))
@@ -288,7 +288,7 @@ impl Scene {
     pub fn follow(&mut self, later_ms: i64, transactions: &[Vec<u8>]) -> Vec<Task> {
         self.tip = self.next(later_ms, transactions);
         self.clock(0);
-        tasks(&format!(
+        tasks_of(&format!(
             "select * from sluice.observe_blocks('node', array[{}])",
             literal(&self.tip.bytes)
         ))
@@ -320,7 +320,7 @@ impl Scene {
 
     /// Claims what is due.
     pub fn claim(&self, worker: &str) -> Vec<Task> {
-        tasks(&format!("select * from sluice.claim_batch('{worker}')"))
+        tasks_of(&format!("select * from sluice.claim_batch('{worker}')"))
     }
 
     /// Hands a mock's signatures in for these tasks.
@@ -336,7 +336,7 @@ impl Scene {
                 })
             })
             .collect();
-        tasks(&format!(
+        tasks_of(&format!(
             "select * from sluice.record_signatures('{worker}', '{}')",
             json!(results)
         ))
@@ -356,7 +356,7 @@ impl Scene {
                 })
             })
             .collect();
-        tasks(&format!(
+        tasks_of(&format!(
             "select * from sluice.record_broadcasts('{worker}', '{}')",
             json!(results)
         ))
@@ -482,7 +482,7 @@ impl Scene {
         self.tip = blocks.last().expect("there is a block").clone();
         self.clock(0);
         let bytes: Vec<String> = blocks.iter().map(|block| literal(&block.bytes)).collect();
-        tasks(&format!(
+        tasks_of(&format!(
             "select * from sluice.observe_blocks('node', array[{}])",
             bytes.join(",")
         ))
