@@ -301,7 +301,6 @@ mod tests {
                 id(number)
             ));
         }
-<<<<<<< Updated upstream
         // Further than a runner can walk it without building anything.
         assert_eq!(
             sqlstate(&format!(
@@ -310,9 +309,6 @@ mod tests {
             )),
             "SL012"
         );
-=======
-        // As far as the chart lets anybody walk it without building anything.
->>>>>>> Stashed changes
         run_as_owner(&format!(
             "update sluice.withdrawals set state = 'signing' where operation_id = '{}'",
             id(3)

@@ -143,15 +143,10 @@ mod tests {
             ", '{\"last_error\": \"given up\"}'",
         ));
         assert_eq!(failed, Some(format!("failed {}", spent.fencing_token)));
-<<<<<<< Updated upstream
         assert_eq!(
             scene.column(&spent.operation_id, "failure_reason"),
             "ended by its worker w: given up"
         );
-=======
-        let reason = scene.column(&spent.operation_id, "failure_reason");
-        assert!(reason.contains("given up"), "{reason}");
->>>>>>> Stashed changes
     }
 
     #[pg_test]
