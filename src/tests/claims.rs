@@ -71,7 +71,7 @@ mod tests {
 
     #[pg_test]
     fn a_batch_is_as_large_as_asked_for_and_each_withdrawal_is_in_one_of_them() {
-        let scene = Scene::open();
+        let _scene = Scene::open();
         submit_many(1, 25);
         let count = |size: u32| {
             one(&format!(

@@ -116,7 +116,7 @@ mod tests {
         let again = scene.claim("w");
         assert_eq!(
             ids(&again),
-            [leased.operation_id.clone()],
+            std::slice::from_ref(&leased.operation_id),
             "nothing is built on a chain that looks a year old"
         );
         scene.clock(0);

@@ -26,6 +26,9 @@ fn entries(id: &str) -> String {
     .unwrap_or_default()
 }
 
+/// A signer, good or bad: what it answers for a task.
+type Signer<'a> = Box<dyn Fn(&Task) -> String + 'a>;
+
 /// A scene whose wallet signs with a real key.
 fn keyed() -> (Scene, SecretKey) {
     alone();
@@ -92,7 +95,7 @@ mod tests {
         let other = SecretKey::from_hex(&format!("{:064x}", 2)).expect("a key");
         let mut token = 0;
         let mut first_txid = vec![];
-        let bad: [(&str, Box<dyn Fn(&Task) -> String>); 4] = [
+        let bad: [(&str, Signer); 4] = [
             (
                 "of another key",
                 Box::new(|task| hex::encode(signed_by(&other, task))),
