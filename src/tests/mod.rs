@@ -25,6 +25,7 @@ mod pauses;
 mod people;
 mod pure;
 mod records;
+mod roles;
 mod scene;
 mod settling;
 mod setup;
