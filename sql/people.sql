@@ -86,9 +86,9 @@ begin
   end;
   v_held := case
     when sluice.is_terminal(w.state::text) then null
+    when w.deep_at is not null then format('waits for block %s to be followed (now %s)', w.deep_at, t.number)
     when w.leased_by is not null and w.due_at > v_now then format('leased by %s', w.leased_by)
     when w.due_at is null then coalesce(w.last_error, 'parked for a person')
-    when w.deep_at is not null then format('waits for block %s to be followed (now %s)', w.deep_at, t.number)
     when v_pause is not null and (e.txid is null or e.fate is not null or w.sent_ms is null) then 'paused: ' || v_pause
     when e.txid is not null and e.fate is null and t.timestamp_ms >= e.expiration_ms then 'expired; waits for the followed blocks to decide'
     when e.txid is not null and e.fate is null and w.state in ('broadcasting', 'broadcast') then
@@ -96,6 +96,8 @@ begin
     when t.number is null then 'no chain is followed'
     when t.timestamp_ms < extract(epoch from v_now - s.freshness) * 1000 then format('the newest followed block is from %s', to_timestamp(t.timestamp_ms / 1000.0))
     when not exists (select from sluice.wallets) then 'there is no wallet'
+    when w.attempt = 0 and w.asset <> all (sluice.startable_assets()) then 'every wallet is paused for ' || w.asset
+    when w.attempt = 0 and sluice.room() = 0 then 'no wallet has room for one more live envelope'
     else w.held_by
   end;
   v_may := case

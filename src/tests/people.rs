@@ -189,4 +189,228 @@ mod tests {
         assert_eq!(reason.as_deref(), Some("cancelled: the customer asked"));
         assert_eq!(sqlstate(&cancel(&id(99))), "SL030");
     }
+
+    #[pg_test]
+    fn explain_has_a_word_for_every_state_and_every_reason_to_wait() {
+        let mut scene = Scene::open();
+        let says = |id: &str, part: &str, what: &str| {
+            let found =
+                one(&format!("select {part} from sluice.explain('{id}')")).unwrap_or_default();
+            assert!(
+                found.contains(what),
+                "{part} of {id}: {found:?} does not say {what:?}"
+            );
+        };
+        let nothing_by_hand = "only solid blocks may end or rebuild it";
+
+        let dies = scene.broadcasting(1);
+        scene.answer("w", std::slice::from_ref(&dies), "SIGERROR");
+        scene.pass(297);
+        says(&id(1), "stands", "may have been sent");
+        says(&id(1), "held_by", "in flight until chain time");
+        run("select sluice.set_setting('margin_blocks', '1', 'deeper proof')");
+        scene.pass(3);
+        says(
+            &id(1),
+            "held_by",
+            "expired; waits for the followed blocks to decide",
+        );
+        scene.pass(3);
+        says(&id(1), "stands", "1 envelope(s) are spent");
+        says(&id(1), "held_by", "never_accepted");
+        says(&id(1), "may_be_done", "sluice.cancel");
+        assert_eq!(scene.due_in(&id(1)), 300);
+
+        run("update sluice.assets set depth = 5");
+        let paid = scene.broadcasting(2);
+        scene.follow(3000, &[in_block(&paid.raw_data, SUCCESS)]);
+        let block = scene.tip.number;
+        says(
+            &id(2),
+            "stands",
+            &format!("included in block {block} with SUCCESS"),
+        );
+        says(
+            &id(2),
+            "held_by",
+            &format!("waits for block {} to be followed", block + 5),
+        );
+        says(&id(2), "may_be_done", "it is paid");
+        let parked = scene.broadcasting(3);
+        scene.follow(3000, &[in_block(&parked.raw_data, 13)]);
+        says(&id(3), "stands", "with UNKNOWN");
+        says(&id(3), "held_by", "decides nothing");
+        says(&id(3), "may_be_done", "Look the transaction up");
+        scene.pass(12);
+        says(
+            &id(2),
+            "stands",
+            &format!("Paid by {} in block {block}", hex::encode(&paid.txid)),
+        );
+        says(&id(2), "may_be_done", "never changes again");
+
+        let failed = scene.broadcasting(4);
+        scene.follow(3000, &[in_block(&failed.raw_data, REVERT)]);
+        says(&id(4), "stands", "Over: the chain says REVERT");
+        scene.submit(5);
+        run(&format!("select sluice.cancel('{}', 'not wanted')", id(5)));
+        says(&id(5), "stands", "Over: cancelled: not wanted");
+
+        let signing = scene.signing(6);
+        says(
+            &id(6),
+            "stands",
+            &format!("Envelope {} is built", hex::encode(&signing.txid)),
+        );
+        says(&id(6), "held_by", "leased by w");
+        says(&id(6), "may_be_done", nothing_by_hand);
+        let signed = scene.signed(7);
+        run("select sluice.pause('the signer is away')");
+        says(
+            &id(7),
+            "stands",
+            &format!(
+                "Envelope {} is signed and not sent",
+                hex::encode(&signed.txid)
+            ),
+        );
+        says(&id(7), "held_by", "paused: the signer is away");
+        says(&id(7), "may_be_done", nothing_by_hand);
+        scene.submit(8);
+        says(&id(8), "stands", "nothing is built yet");
+        says(&id(8), "held_by", "paused: the signer is away");
+        says(&id(8), "may_be_done", "sluice.resume, or sluice.cancel");
+        run("select sluice.resume('the signer is back')");
+        run(&format!(
+            "select sluice.pause('it is empty', wallet => '{MOCK_WALLET}')"
+        ));
+        says(&id(8), "held_by", "every wallet is paused");
+        run(&format!(
+            "select sluice.resume('it is filled', wallet => '{MOCK_WALLET}')"
+        ));
+        run_as_owner(
+            "update sluice.withdrawals set state = 'validated' where operation_id = '00000000-0000-4000-8000-000000000008'",
+        );
+        says(&id(8), "stands", "Checked; nothing is built yet");
+        scene.clock(91);
+        says(&id(8), "held_by", "the newest followed block is from");
+        for number in 1..=8 {
+            assert_eq!(
+                one(&format!("select next_due is not distinct from due_at from sluice.explain('{0}') join sluice.withdrawals using (operation_id)", id(number))).as_deref(),
+                Some("true")
+            );
+        }
+    }
+
+    #[pg_test]
+    fn explain_says_that_there_is_no_chain_no_wallet_or_no_room() {
+        alone();
+        let first = block(FIRST, &[0; 32], START_MS, &[]);
+        let scene = Scene { tip: first.clone() };
+        scene.clock(0);
+        let withdrawal = scene.submit(1);
+        assert!(
+            explained(&withdrawal).contains("no chain is followed"),
+            "{}",
+            explained(&withdrawal)
+        );
+        run(&format!(
+            "select sluice.follow_from({}, '\\x{GENESIS}')",
+            literal(&first.bytes)
+        ));
+        assert!(
+            explained(&withdrawal).contains("there is no wallet"),
+            "{}",
+            explained(&withdrawal)
+        );
+        run(&format!(
+            "select sluice.add_wallet('{MOCK_WALLET}', 'hmac', live_window => 1)"
+        ));
+        let due = one(&format!(
+            "select held_by is null from sluice.explain('{withdrawal}')"
+        ));
+        assert_eq!(due.as_deref(), Some("true"), "nothing holds it");
+        assert_eq!(scene.claim("w").len(), 1);
+        let held = scene.submit(2);
+        let both = explained(&held);
+        assert!(both.contains("no wallet has room"), "{both}");
+    }
+
+    #[pg_test]
+    fn a_cancellation_is_refused_in_every_state_in_which_an_envelope_can_pay_and_taken_in_all_others()
+     {
+        let mut scene = Scene::open();
+        let cancel = |id: &str| sqlstate(&format!("select sluice.cancel('{id}', 'not wanted')"));
+        let live = [scene.signing(1), scene.signed(2), scene.broadcasting(3)];
+        let broadcast = scene.broadcasting(4);
+        scene.answer("w", std::slice::from_ref(&broadcast), "SUCCESS");
+        for task in live.iter().chain([&broadcast]) {
+            assert_eq!(
+                cancel(&task.operation_id),
+                "SL012",
+                "{}",
+                scene.state(&task.operation_id)
+            );
+        }
+        // Past its expiration, and not yet proved dead.
+        run("select sluice.set_setting('margin_blocks', '1', 'deeper proof')");
+        scene.pass(300);
+        for task in live.iter().chain([&broadcast]) {
+            assert_eq!(
+                cancel(&task.operation_id),
+                "SL012",
+                "{}",
+                scene.state(&task.operation_id)
+            );
+        }
+        scene.follow(3000, &[]);
+        for task in live.iter().chain([&broadcast]) {
+            let id = &task.operation_id;
+            assert_eq!(
+                (scene.state(id).as_str(), cancel(id).as_str()),
+                ("signing", "")
+            );
+            assert_eq!(
+                (scene.state(id).as_str(), cancel(id).as_str()),
+                ("failed", "SL011")
+            );
+        }
+        // Paid and not deep enough; nobody knows; ran out of energy.
+        run("update sluice.assets set depth = 5");
+        for (number, code, answer) in [
+            (5, SUCCESS, "SL012"),
+            (6, 0, "SL012"),
+            (7, OUT_OF_ENERGY, ""),
+        ] {
+            let task = scene.broadcasting(number);
+            scene.follow(3000, &[in_block(&task.raw_data, code)]);
+            assert_eq!(cancel(&task.operation_id), answer, "result {code}");
+        }
+        assert_eq!(
+            scene.log(&id(7)).split(' ').next_back(),
+            Some("signing>failed")
+        );
+        let detail = one(&format!(
+            "select detail from sluice.timeline('{}') order by seq desc limit 1",
+            id(7)
+        ));
+        assert_eq!(
+            detail.as_deref(),
+            Some("{\"reason\": \"not wanted\", \"cancelled\": true}")
+        );
+        scene.pass(15);
+        assert_eq!(cancel(&id(5)), "SL011", "it is confirmed");
+        for (arguments, code) in [
+            ("null, 'x'", "SL005"),
+            ("gen_random_uuid(), null", "SL005"),
+            ("gen_random_uuid(), ' '", "SL005"),
+            ("gen_random_uuid(), 'x'", "SL030"),
+        ] {
+            assert_eq!(
+                sqlstate(&format!("select sluice.cancel({arguments})")),
+                code,
+                "{arguments}"
+            );
+        }
+    }
 }
