@@ -314,7 +314,16 @@ impl Game {
 }
 
 fn play(seed: u64, moves: u32) {
+    play_with(seed, moves, 0, 0);
+}
+
+/// The same, where a success asks for a depth and a death for a margin.
+fn play_with(seed: u64, moves: u32, depth: u32, margin: u32) {
     let mut game = Game::new(seed);
+    run(&format!("update sluice.assets set depth = {depth}"));
+    run(&format!(
+        "select sluice.set_setting('margin_blocks', '{margin}', 'as the test has it')"
+    ));
     for number in 1..=moves {
         game.step();
         game.nobody_is_paid_twice(number);
@@ -348,5 +357,20 @@ mod tests {
     #[pg_test]
     fn nobody_is_paid_twice_by_any_of_600_moves_of_seed_4() {
         play(4, 600);
+    }
+
+    #[pg_test]
+    fn nobody_is_paid_twice_where_a_success_asks_for_depth() {
+        play_with(5, 600, 4, 0);
+    }
+
+    #[pg_test]
+    fn nobody_is_paid_twice_where_a_death_asks_for_a_margin() {
+        play_with(6, 600, 0, 3);
+    }
+
+    #[pg_test]
+    fn nobody_is_paid_twice_where_both_ask_for_more() {
+        play_with(7, 600, 7, 2);
     }
 }
