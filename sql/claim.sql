@@ -1,9 +1,10 @@
 -- claim_batch: leases what is due and does all that needs no network: validates, routes, chooses the wallet, builds the
 -- envelope. What is left is a task: sign this digest, or send these bytes. A fixed number of statements, whatever the batch.
 
--- Which wallets an asset's withdrawals choose among: all of them, or a pool of its own where some are paused for it alone.
+-- Which wallets an asset's withdrawals choose among: all of them, or a pool of its own where some are paused for it alone. Without
+-- a SET clause, so that it is inlined.
 create function sluice.pool_of(asset text) returns table (pool text)
-language sql stable set search_path = pg_catalog, pg_temp
+language sql stable
 as $$
   select case
            when exists (select from sluice.pauses p where p.resumed_at is null and p.wallet is not null and p.asset = pool_of.asset) then pool_of.asset
