@@ -80,7 +80,7 @@ to sluice_operator;
 grant select on all tables in schema sluice to sluice_auditor;
 
 -- What pg_dump brings along: every table's rows, one statement each. The two tables whose rows the install script writes fold a
--- restored row into the one there (guard.sql).
+-- restored row into the one there (defaults.sql).
 select pg_catalog.pg_extension_config_dump('sluice.settings', '');
 select pg_catalog.pg_extension_config_dump('sluice.assets', '');
 select pg_catalog.pg_extension_config_dump('sluice.wallets', '');

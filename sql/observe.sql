@@ -18,7 +18,7 @@ begin
 
   perform from sluice.withdrawals w where w.operation_id = any (settle.ids) order by w.operation_id for update;
 
-  -- Match: what a followed block holds. The chain's own signature is kept where ours never came back.
+  -- Match: what a followed block holds.
   update sluice.envelopes e set
     fate = 'included', receipt = p.receipt, block_number = p.block_number
     from sluice.payments p

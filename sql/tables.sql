@@ -146,7 +146,10 @@ create table sluice.withdrawals (
   step_by        text,
   constraint withdrawals_pkey primary key (operation_id),
   constraint failed_says_why check ((state <> 'failed' and state <> 'rejected') or failure_reason is not null),
-  constraint confirmed_names_its_block check (state <> 'confirmed' or (block_number is not null and confirmed_at is not null))
+  constraint confirmed_names_its_block check (
+    case when state = 'confirmed' then block_number is not null and confirmed_at is not null
+         else block_number is null and confirmed_at is null end
+  )
 ) with (fillfactor = 80);
 comment on table sluice.withdrawals is 'One row per operation_id, for ever: what was asked for, and where it stands.';
 comment on column sluice.withdrawals.destination is 'The destination exactly as asked for; to_address is its base58 form.';

@@ -61,7 +61,27 @@ extension_sql_file!(
         pg::intake::withdrawals_before_insert
     ]
 );
-extension_sql_file!("../sql/setup.sql", name = "setup", requires = ["guard"]);
+extension_sql_file!(
+    "../sql/guard_envelopes.sql",
+    name = "guard_envelopes",
+    requires = ["guard"]
+);
+extension_sql_file!(
+    "../sql/guard_chain.sql",
+    name = "guard_chain",
+    requires = ["guard_envelopes"]
+);
+extension_sql_file!(
+    "../sql/defaults.sql",
+    name = "defaults",
+    requires = ["guard_chain"]
+);
+extension_sql_file!(
+    "../sql/commit.sql",
+    name = "commit",
+    requires = ["defaults"]
+);
+extension_sql_file!("../sql/setup.sql", name = "setup", requires = ["commit"]);
 extension_sql_file!("../sql/submit.sql", name = "submit", requires = ["setup"]);
 extension_sql_file!(
     "../sql/worker.sql",

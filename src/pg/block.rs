@@ -102,7 +102,6 @@ fn read_outflows(
         name!(to_address, String),
         name!(amount_units, AnyNumeric),
         name!(tag, Option<Vec<u8>>),
-        name!(signature, Option<Vec<u8>>),
     ),
 > {
     let owners: HashSet<Address> = owners
@@ -131,7 +130,6 @@ fn read_outflows(
                 AnyNumeric::try_from(transfer.units.to_string().as_str())
                     .or_raise(Code::BadBlock, "amount_units"),
                 transfer.tag.map(|tag| tag.to_vec()),
-                transaction.signatures.into_iter().next(),
             ));
         }
     }
