@@ -29,7 +29,7 @@ mod tests {
         for genesis in [MAIN, NILE] {
             let outcome = |first: &str, then: &str| {
                 tried_as(
-                    "postgres",
+                    &superuser(),
                     &format!("do $$ begin perform {first}; perform {then}; end $$"),
                 )
             };

@@ -198,7 +198,7 @@ mod tests {
             ] {
                 assert_eq!(as_owner(&statement), "SL013", "{statement}");
                 assert_eq!(
-                    tried_as("postgres", &statement).0,
+                    tried_as(&superuser(), &statement).0,
                     "SL013",
                     "superuser: {statement}"
                 );

@@ -401,6 +401,11 @@ pub const KEYED_WALLET: &str = "TUovF8AbwuqEmqehCPUSAFu3wfUAqsp2Fg";
 /// See [`KEYED_WALLET`].
 pub const KEY: &str = "9061f7e850505422760b8e73b946f5ab4b61d6e485cff0ef10ae40f9decbcd6c";
 
+/// Who runs the tests: a superuser, whatever the name.
+pub fn superuser() -> String {
+    one("session_user").expect("a session has a user")
+}
+
 /// Tries a statement in a role, and takes back whatever it did: the SQLSTATE and message of its refusal, or two empty texts.
 pub fn tried_as(role: &str, sql: &str) -> (String, String) {
     run("create or replace function pg_temp.trial(role text, statement text) returns text language plpgsql as $$
