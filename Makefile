@@ -1,12 +1,15 @@
 # sluice: the commands. Each installs what is missing first (scripts/setup, quick when nothing is).
 
-.PHONY: demo test setup
+.PHONY: demo test psql setup
 
 demo: ## the story of a withdrawal on the terminal, with crashes and a lying node, in under a minute once built
 	@scripts/demo
 
 test: ## every test
 	@scripts/test
+
+psql: ## a psql in a throwaway database with the extension as it now is
+	@scripts/psql
 
 setup: ## what is missing to build and test: packages, a private PostgreSQL, cargo-pgrx
 	@scripts/setup

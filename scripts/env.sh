@@ -10,6 +10,8 @@ umask 022
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 target=$(mkdir -p "${CARGO_TARGET_DIR:-$root/target}" && cd "${CARGO_TARGET_DIR:-$root/target}" && pwd -P)
+# Cargo reads a relative one from wherever it runs.
+[ -z "${CARGO_TARGET_DIR:-}" ] || export CARGO_TARGET_DIR=$target
 pg_major=15
 pgrx_version=$(sed -n 's/^pgrx = "=\([0-9.]*\)"$/\1/p' "$root/Cargo.toml")
 
