@@ -1,0 +1,1 @@
+//! Chaos: many withdrawals under a seeded schedule of every fault.

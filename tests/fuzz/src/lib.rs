@@ -1,0 +1,1 @@
+//! Fuzzing: generated input for all that parses bytes from outside.

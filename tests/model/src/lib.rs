@@ -1,0 +1,1 @@
+//! The model: the decisions of sluice-core, in every order within bounds.
