@@ -20,6 +20,7 @@ use crate::control;
 use crate::faults::Fault;
 use crate::fork::{ForkPlan, ForkReport};
 use crate::http::{self, Shared};
+use crate::ledger::BlockRecord;
 use crate::log::{Happened, Holder, Request, Sent};
 use crate::net::Net;
 use crate::producer::Until;
@@ -460,6 +461,12 @@ impl Hand {
     #[must_use]
     pub fn totals(&self) -> Vec<Total> {
         self.net.lock().totals()
+    }
+
+    /// Every block of the chain, block 0 first.
+    #[must_use]
+    pub fn blocks(&self) -> Vec<BlockRecord> {
+        self.net.lock().block_records()
     }
 
     /// How often each kind of request came.

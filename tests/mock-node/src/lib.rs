@@ -10,7 +10,7 @@
 //! - the chain: [`chain`], [`block`], [`transaction`], [`wire`], [`outcome`], [`foreign`]
 //! - the network: [`net`], [`pool`], [`broadcast`], [`producer`], [`fork`], [`wallets`], [`clock`]
 //! - the API: [`endpoint`], [`params`], [`pack`], [`query`], [`json`], [`info`], [`call`], [`http`]
-//! - the test's side: [`config`], [`faults`], [`rules`], [`log`], [`report`], [`control`], [`handle`]
+//! - the test's side: [`config`], [`faults`], [`rules`], [`log`], [`report`], [`ledger`], [`control`], [`handle`]
 
 pub mod block;
 pub mod broadcast;
@@ -28,6 +28,7 @@ pub mod handle;
 pub mod http;
 pub mod info;
 pub mod json;
+pub mod ledger;
 pub mod log;
 pub mod net;
 pub mod outcome;
@@ -49,6 +50,7 @@ pub use endpoint::{Endpoint, Scope};
 pub use faults::{Fault, SignatureForm, Silence};
 pub use fork::{ForkPlan, ForkReport};
 pub use handle::{Hand, MockNet, StartError};
+pub use ledger::BlockRecord;
 pub use outcome::Outcome;
 pub use report::{Became, LogFilter, Status, TagReport, Total, TxReport};
 pub use rules::{Rule, RuleStatus, When};
