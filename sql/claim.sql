@@ -160,7 +160,10 @@ begin
                     else '{}'
                   end,
       step_detail = case
-                      when o.step = 'refuse' then jsonb_build_array(jsonb_build_object('reason', o.why))
+                      when o.step = 'refuse' then
+                        jsonb_build_array(
+                          jsonb_build_object('reason', o.why)
+                          || coalesce((select v.evidence from sluice.evidence_of(array[o.operation_id]) v), '{}'))
                       when o.step = 'build' and o.was = 'requested' then
                         jsonb_build_array(
                           jsonb_build_object('rail', 'external', 'reason_code', 'not_custodied', 'reason', 'destination is not an address we custody'),

@@ -72,6 +72,7 @@ grant execute on function
 to sluice_operator;
 grant execute on function sluice.fate, sluice.withdrawal, sluice.timeline, sluice.explain
 to sluice_operator, sluice_auditor, sluice_approver;
+grant execute on function sluice.verify(), sluice.verify(timestamptz) to sluice_operator, sluice_auditor;
 grant select on sluice.overview, sluice.stuck to sluice_operator, sluice_auditor;
 grant select on sluice.settings, sluice.assets, sluice.wallets, sluice.pauses, sluice.changes, sluice.chain, sluice.observers, sluice.workers
 to sluice_operator;

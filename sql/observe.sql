@@ -38,28 +38,14 @@ begin
 
   return query
   with facts as materialized (
-    select w.operation_id, w.state as was, w.attempt, w.uncounted, w.accepted, e.txid, e.receipt, e.block_number, e.fate,
-           jsonb_strip_nulls(jsonb_build_object(
-             'txid', encode(e.txid, 'hex'), 'attempt', e.attempt, 'fate', e.fate, 'receipt', e.receipt,
-             'block_number', e.block_number, 'block_id', encode(b.id, 'hex'), 'block_ms', b.timestamp_ms,
-             'depth', case when e.fate = 'included' then a.depth end, 'tip', v_tip.number,
-             'expiration_ms', e.expiration_ms,
-             'first_block', e.first_block, 'first_block_id', encode(f.id, 'hex'),
-             'last_block', e.last_block, 'last_block_id', encode(l.id, 'hex'), 'last_block_ms', l.timestamp_ms,
-             'margin_blocks', case when e.fate = 'dead' then v_settings.margin_blocks end,
-             'observers', case when e.fate = 'dead' then v_settings.observers end)) as evidence,
+    select w.operation_id, w.state as was, e.txid, e.receipt, e.block_number, e.fate, e.evidence,
            e.block_number + a.depth as deep_at,
            sluice.settlement(
              e.fate = 'dead', e.block_number, e.receipt, v_tip.number, a.depth, w.attempt - w.uncounted, v_settings.attempts,
              w.accepted) as outcome
       from sluice.withdrawals w
       join sluice.assets a on a.asset = w.asset
-      join lateral (
-        select * from sluice.envelopes v where v.operation_id = w.operation_id order by v.attempt desc limit 1
-      ) e on e.fate is not null
-      left join sluice.blocks b on b.number = e.block_number
-      left join sluice.blocks f on f.number = e.first_block
-      left join sluice.blocks l on l.number = e.last_block
+      join sluice.evidence_of(settle.ids) e on e.operation_id = w.operation_id
      where w.operation_id = any (settle.ids) and not sluice.is_terminal(w.state::text)
   ),
   aimed as (

@@ -120,6 +120,7 @@ as $$
 declare
   w sluice.withdrawals;
   v_to sluice.state;
+  v_detail jsonb;
 begin
   perform sluice.require('operation_id', cancel.operation_id::text), sluice.require_reason(cancel.reason);
   select * into w from sluice.withdrawals x where x.operation_id = cancel.operation_id for update;
@@ -137,11 +138,13 @@ begin
       using errcode = 'SL012', hint = 'Only followed blocks can show that it cannot: sluice.explain says what it waits for.';
   end if;
   v_to := case when w.state in ('requested', 'validated') then 'rejected' else 'failed' end::sluice.state;
+  v_detail := jsonb_build_object('reason', cancel.reason, 'cancelled', true)
+              || coalesce((select v.evidence from sluice.evidence_of(array[w.operation_id]) v), '{}');
   update sluice.withdrawals x set
     state = v_to,
     step_seq = x.seq,
     step_path = sluice.shortest_path(x.state::text, v_to::text)::sluice.state[],
-    step_detail = sluice.details(cardinality(sluice.shortest_path(x.state::text, v_to::text)), jsonb_build_object('reason', cancel.reason, 'cancelled', true)),
+    step_detail = sluice.details(cardinality(sluice.shortest_path(x.state::text, v_to::text)), v_detail),
     step_by = session_user,
     failure_reason = 'cancelled: ' || left(cancel.reason, 500),
     fencing_token = x.fencing_token + 1

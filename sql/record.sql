@@ -316,7 +316,13 @@ begin
     confirmed_at = case when fenced_cas.to_state = 'confirmed' then sluice.now() end,
     step_seq = w.seq,
     step_path = case when fenced_cas.from_state = fenced_cas.to_state then '{}' else array[fenced_cas.to_state] end::sluice.state[],
-    step_detail = jsonb_build_array(fenced_cas.detail),
+    -- What a step that waits for an end rests on is filed with it, whatever the worker says besides.
+    step_detail = jsonb_build_array(
+      fenced_cas.detail
+      || case
+           when sluice.stars_of(fenced_cas.from_state::text, fenced_cas.to_state::text) = '' then '{}'
+           else coalesce((select v.evidence from sluice.evidence_of(array[w.operation_id]) v), '{}')
+         end),
     step_by = fenced_cas.worker_id,
     last_error = coalesce(left(fenced_cas.sets ->> 'last_error', 500), w.last_error),
     failure_reason = case when fenced_cas.to_state = 'failed' then 'ended by its worker ' || fenced_cas.worker_id || coalesce(': ' || left(fenced_cas.sets ->> 'last_error', 500), '') end,

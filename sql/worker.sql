@@ -57,6 +57,36 @@ exception when others then
 end
 $$;
 
+-- How the newest envelope of each withdrawal ended, with the facts that show it: what is filed with every step that waits for
+-- an end. No row where it has not ended, or where there is none. Without a SET clause, so that it is inlined.
+create function sluice.evidence_of(ids uuid[]) returns table (
+  operation_id uuid, txid bytea, fate text, receipt text, block_number bigint, evidence jsonb
+)
+stable language sql
+as $$
+  select e.operation_id, e.txid, e.fate, e.receipt, e.block_number,
+         jsonb_strip_nulls(jsonb_build_object(
+           'txid', encode(e.txid, 'hex'), 'attempt', e.attempt, 'fate', e.fate, 'receipt', e.receipt,
+           'block_number', e.block_number, 'block_id', encode(b.id, 'hex'), 'block_ms', b.timestamp_ms,
+           'depth', case when e.fate = 'included' then a.depth end,
+           'tip', (select max(t.number) from sluice.blocks t),
+           'expiration_ms', e.expiration_ms,
+           'first_block', e.first_block, 'first_block_id', encode(f.id, 'hex'),
+           'last_block', e.last_block, 'last_block_id', encode(l.id, 'hex'), 'last_block_ms', l.timestamp_ms,
+           'margin_blocks', case when e.fate = 'dead' then s.margin_blocks end,
+           'observers', case when e.fate = 'dead' then s.observers end))
+    from sluice.withdrawals w
+    join sluice.assets a on a.asset = w.asset
+   cross join sluice.settings s
+    join lateral (
+      select * from sluice.envelopes v where v.operation_id = w.operation_id order by v.attempt desc limit 1
+    ) e on e.fate is not null
+    left join sluice.blocks b on b.number = e.block_number
+    left join sluice.blocks f on f.number = e.first_block
+    left join sluice.blocks l on l.number = e.last_block
+   where w.operation_id = any (evidence_of.ids)
+$$;
+
 create function sluice.runner_state() returns table (
   followed_number bigint, followed_id bytea, followed_ms bigint, chain_genesis bytea, now timestamptz, lease interval
 )

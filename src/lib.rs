@@ -105,6 +105,11 @@ extension_sql_file!(
     name = "overview",
     requires = ["people"]
 );
+extension_sql_file!(
+    "../sql/verify.sql",
+    name = "verify",
+    requires = ["overview", pg::guard::entry_hash]
+);
 extension_sql_file!("../sql/grants.sql", name = "grants", finalize);
 
 /// Called once per backend, when the library is loaded.

@@ -221,3 +221,31 @@ fn entries_of(
     }
     TableIterator::new(rows)
 }
+
+/// The hash of one entry of a log, given the one before it: what `verify` holds the log against.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each argument is one column of the entry"
+)]
+#[pg_extern(immutable, parallel_safe)]
+fn entry_hash(
+    previous: Option<Vec<u8>>,
+    operation_id: pgrx::Uuid,
+    seq: i32,
+    from_state: Option<&str>,
+    to_state: &str,
+    at: TimestampWithTimeZone,
+    by: Option<&str>,
+    detail: &str,
+) -> Vec<u8> {
+    let entry = Entry {
+        operation_id: *operation_id.as_bytes(),
+        seq,
+        from: from_state.map(state_of),
+        to: state_of(to_state),
+        at_us: pg_sys::TimestampTz::from(at),
+        by,
+        detail,
+    };
+    entry.hash(previous.as_deref()).to_vec()
+}

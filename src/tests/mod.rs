@@ -31,3 +31,4 @@ mod settling;
 mod setup;
 mod signatures;
 mod vectors;
+mod verify;

@@ -391,12 +391,14 @@ mod tests {
             Some("signing>failed")
         );
         let detail = one(&format!(
-            "select detail from sluice.timeline('{}') order by seq desc limit 1",
+            "select jsonb_build_object('reason', detail -> 'reason', 'cancelled', detail -> 'cancelled', 'receipt', detail -> 'receipt')
+               from sluice.timeline('{}') order by seq desc limit 1",
             id(7)
         ));
         assert_eq!(
             detail.as_deref(),
-            Some("{\"reason\": \"not wanted\", \"cancelled\": true}")
+            Some("{\"reason\": \"not wanted\", \"receipt\": \"OUT_OF_ENERGY\", \"cancelled\": true}"),
+            "who asked, why, and how the envelope ended"
         );
         scene.pass(15);
         assert_eq!(cancel(&id(5)), "SL011", "it is confirmed");

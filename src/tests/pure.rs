@@ -42,6 +42,8 @@ tag(operation_id uuid) bytea
 timeline(operation_id uuid) TABLE(seq integer, from_state sluice.state, to_state sluice.state, at timestamp with time zone, worker_id text, detail jsonb)
 transitions() TABLE(from_state sluice.state, to_state sluice.state, stars text)
 txid(raw_data bytea) bytea
+verify() TABLE(invariant text, holds boolean, detail jsonb)
+verify(since timestamp with time zone) TABLE(invariant text, holds boolean, detail jsonb)
 withdrawal(operation_id uuid) SETOF sluice.client_view
 workload() TABLE(due bigint, waiting bigint, parked bigint)";
 
@@ -285,6 +287,7 @@ mod tests {
             include_str!("../../sql/observe.sql"),
             include_str!("../../sql/people.sql"),
             include_str!("../../sql/overview.sql"),
+            include_str!("../../sql/verify.sql"),
             include_str!("../../sql/grants.sql"),
             include_str!("../pg/errors.rs"),
         ];
