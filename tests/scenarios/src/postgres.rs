@@ -280,16 +280,21 @@ impl Database {
             .unwrap_or_else(|error| panic!("superuser at {}: {error}", self.name))
     }
 
-    fn try_superuser(&self) -> Result<Client, postgres::Error> {
+    /// Connects as the superuser, if the server can be reached.
+    pub fn try_superuser(&self) -> Result<Client, postgres::Error> {
         self.config(SUPERUSER).connect(NoTls)
     }
 
     /// Connects as a member of one of sluice's roles.
     #[must_use]
     pub fn as_role(&self, role: Role) -> Client {
-        self.config(role.login())
-            .connect(NoTls)
+        self.try_as_role(role)
             .unwrap_or_else(|error| panic!("{} at {}: {error}", role.login(), self.name))
+    }
+
+    /// Connects as a member of one of sluice's roles, if the server can be reached.
+    pub fn try_as_role(&self, role: Role) -> Result<Client, postgres::Error> {
+        self.config(role.login()).connect(NoTls)
     }
 
     fn config(&self, user: &str) -> Config {
@@ -300,6 +305,12 @@ impl Database {
             .user(user)
             .dbname(&self.name);
         config
+    }
+
+    /// The port on which the server takes connections over TCP.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
     }
 
     /// How a process in another place connects as a member of that role: over TCP, with a password.

@@ -136,14 +136,17 @@ impl Runner {
         self.signal(Signal::CONT);
     }
 
+    /// How it has ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.process
+            .try_wait()
+            .expect("a child can be asked for its status")
+    }
+
     /// Waits until it ends by itself.
     pub fn wait(&mut self) -> ExitStatus {
         let what = format!("{} ends", self.worker_id);
-        until(&what, || {
-            self.process
-                .try_wait()
-                .expect("a child can be asked for its status")
-        })
+        until(&what, || self.ended())
     }
 
     /// Waits until it ends by itself, as it should.
