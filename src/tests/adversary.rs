@@ -310,6 +310,7 @@ impl Game {
             "select string_agg(w.state || ' ' || w.n, ' ' order by w.state) from (select state, count(*) n from sluice.withdrawals group by state) w",
         );
         assert_eq!(shown, stands, "seed {}", self.seed);
+        assert_eq!(broken(), "", "seed {}", self.seed);
     }
 }
 
@@ -327,6 +328,9 @@ fn play_with(seed: u64, moves: u32, depth: u32, margin: u32) {
     for number in 1..=moves {
         game.step();
         game.nobody_is_paid_twice(number);
+        if number % 50 == 0 {
+            assert_eq!(broken(), "", "seed {seed}, move {number}");
+        }
     }
     game.settle();
     game.nobody_is_paid_twice(moves + 1);

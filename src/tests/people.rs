@@ -397,7 +397,9 @@ mod tests {
         ));
         assert_eq!(
             detail.as_deref(),
-            Some("{\"reason\": \"not wanted\", \"receipt\": \"OUT_OF_ENERGY\", \"cancelled\": true}"),
+            Some(
+                "{\"reason\": \"not wanted\", \"receipt\": \"OUT_OF_ENERGY\", \"cancelled\": true}"
+            ),
             "who asked, why, and how the envelope ended"
         );
         scene.pass(15);

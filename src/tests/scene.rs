@@ -389,6 +389,14 @@ impl Scene {
     }
 }
 
+/// The expression that names the invariants which do not hold.
+pub const BROKEN: &str = "select coalesce(string_agg(v.invariant, ' ' order by v.invariant), '') from sluice.verify() v where not v.holds";
+
+/// The invariants that do not hold, by name.
+pub fn broken() -> String {
+    one(&format!("({BROKEN})")).expect("verify answers")
+}
+
 /// An operation_id that holds a number.
 pub fn id(number: u32) -> String {
     format!("00000000-0000-4000-8000-{number:012}")

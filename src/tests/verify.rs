@@ -7,13 +7,6 @@ use pgrx::prelude::*;
 /// contractRet UNKNOWN: it decides nothing.
 const UNKNOWN: i64 = 13;
 
-/// The invariants that do not hold, by name.
-const BROKEN: &str = "select coalesce(string_agg(v.invariant, ' ' order by v.invariant), '') from sluice.verify() v where not v.holds";
-
-fn broken() -> String {
-    one(&format!("({BROKEN})")).expect("verify answers")
-}
-
 /// The invariants that do not hold after these statements, which are taken back. The guard sees nothing of them.
 fn broken_by(statements: &str) -> String {
     run(&format!(

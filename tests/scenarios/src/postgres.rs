@@ -187,6 +187,12 @@ impl Postgres {
         ]
     }
 
+    /// Whether it was started, and not stopped since.
+    #[must_use]
+    pub const fn is_running(&self) -> bool {
+        self.server.is_some()
+    }
+
     /// Stops it and waits until it has.
     pub fn stop(&mut self, how: Stop) {
         let Some(mut server) = self.server.take() else {
@@ -335,6 +341,19 @@ impl Database {
             .env("PGUSER", SUPERUSER)
             .env("PGDATABASE", &self.name);
         command
+    }
+
+    /// What `sluice.verify()` finds wrong.
+    #[must_use]
+    pub fn broken_invariants(&self) -> Vec<String> {
+        let rows = self.superuser().query(
+            "select invariant || ': ' || detail::text from sluice.verify() where not holds",
+            &[],
+        );
+        rows.expect("the invariants can be looked at")
+            .iter()
+            .map(|row| row.get(0))
+            .collect()
     }
 
     /// Makes the clock of sluice stand at this moment, in milliseconds since the Unix epoch.

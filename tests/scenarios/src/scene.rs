@@ -2,6 +2,7 @@
 //! chain's clock and the database's stand still together and move together, by hand.
 
 use std::collections::BTreeMap;
+use std::thread;
 
 use sluice_mock_node::{ClockMode, Config, MockNet};
 use uuid::Uuid;
@@ -168,6 +169,17 @@ impl Scene {
                 .expect("withdrawals can be read")
                 .map(drop)
         });
+    }
+}
+
+/// However a scenario went, its tables agree with each other and with the followed blocks.
+impl Drop for Scene {
+    fn drop(&mut self) {
+        if thread::panicking() || !self.postgres.is_running() {
+            return;
+        }
+        let broken = self.database.broken_invariants();
+        assert!(broken.is_empty(), "invariants that do not hold: {broken:#?}");
     }
 }
 
