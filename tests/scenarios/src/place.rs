@@ -48,9 +48,15 @@ fn checkout() -> &'static Path {
 #[must_use]
 pub fn scratch(prefix: &str) -> TempDir {
     let parent = env::var_os("SLUICE_TMP").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+    scratch_in(&parent, prefix)
+}
+
+/// The same, in a directory that must be there.
+#[must_use]
+pub fn scratch_in(parent: &Path, prefix: &str) -> TempDir {
     let directory = tempfile::Builder::new()
         .prefix(prefix)
-        .tempdir_in(&parent)
+        .tempdir_in(parent)
         .unwrap_or_else(|error| {
             panic!("no directory can be made in {}: {error}", parent.display());
         });

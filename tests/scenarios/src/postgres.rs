@@ -109,7 +109,12 @@ impl Postgres {
     /// Starts one with these settings.
     #[must_use]
     pub fn start_with(settings: &[(&str, &str)]) -> Self {
-        let directory = scratch("pg");
+        Self::start_in(scratch("pg"), settings)
+    }
+
+    /// Starts one with these settings and everything that it writes in this directory.
+    #[must_use]
+    pub fn start_in(directory: TempDir, settings: &[(&str, &str)]) -> Self {
         let password = Uuid::new_v4().simple().to_string();
         initdb(&directory, &password);
         let mut new = Self {
