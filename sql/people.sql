@@ -2,7 +2,7 @@
 -- that nothing can have paid.
 
 create function sluice.fate(txid bytea) returns table (fate text, result text, block_number bigint, evidence jsonb)
-language sql stable security definer set search_path = pg_catalog, pg_temp
+language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$
   select coalesce(e.fate, case when p.txid is not null then 'included' else 'in flight' end), coalesce(e.receipt, p.receipt),
          coalesce(e.block_number, p.block_number),
@@ -24,7 +24,7 @@ $$;
 comment on function sluice.fate is 'What has become of an envelope: in flight, included (with the chain''s result) or dead. No row: no envelope of ours.';
 
 create function sluice.withdrawal(operation_id uuid) returns setof sluice.client_view rows 1
-language sql stable security definer set search_path = pg_catalog, pg_temp
+language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$
   select w.operation_id, w.state, w.to_address, w.destination, w.amount::text, w.asset, w.account, w.rail, w.reason_code, w.reason,
          (select encode(e.txid, 'hex') from sluice.envelopes e where e.operation_id = w.operation_id order by e.attempt desc limit 1),
@@ -37,7 +37,7 @@ comment on function sluice.withdrawal is 'A withdrawal as its client may see it.
 create function sluice.timeline(operation_id uuid) returns table (
   seq int, from_state sluice.state, to_state sluice.state, at timestamptz, worker_id text, detail jsonb
 )
-language sql stable security definer set search_path = pg_catalog, pg_temp
+language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$
   select e.seq, e.from_state, e.to_state, e.at, e.worker_id, e.detail
     from sluice.events e

@@ -433,6 +433,6 @@ comment on function sluice.verify(timestamptz) is
   'The invariants, from the tables alone, for withdrawals whose last log entry is at or past since. detail names up to ten culprits of each that is broken.';
 
 create function sluice.verify() returns table (invariant text, holds boolean, detail jsonb)
-language sql stable security definer set search_path = pg_catalog, pg_temp
+language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$ select * from sluice.verify('-infinity'::timestamptz) $$;
 comment on function sluice.verify() is 'The invariants, from the tables alone, for everything on file. Reads all of it: minutes at tens of millions of rows.';

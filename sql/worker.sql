@@ -90,7 +90,7 @@ $$;
 create function sluice.runner_state() returns table (
   followed_number bigint, followed_id bytea, followed_ms bigint, chain_genesis bytea, now timestamptz, lease interval
 )
-language sql stable security definer set search_path = pg_catalog, pg_temp
+language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$
   select b.number, b.id, b.timestamp_ms, c.genesis_id, sluice.now(), s.lease
     from sluice.settings s
