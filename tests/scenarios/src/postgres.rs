@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use crate::place::{as_postgres, postgres_program, scratch};
+use crate::proxy::Proxy;
 use crate::wait::until;
 
 const SUPERUSER: &str = "postgres";
@@ -96,6 +97,8 @@ pub struct Database {
     name: String,
     socket: PathBuf,
     port: u16,
+    /// Where `url` leads to instead.
+    proxy_port: Option<u16>,
     password: String,
 }
 
@@ -198,6 +201,16 @@ impl Postgres {
         self.server.is_some()
     }
 
+    /// Whether it has ended by itself, as after a crash from which it could not recover.
+    pub fn has_ended(&mut self) -> bool {
+        self.server.as_mut().is_some_and(|server| {
+            server
+                .try_wait()
+                .expect("a child can be asked for its status")
+                .is_some()
+        })
+    }
+
     /// Stops it and waits until it has.
     pub fn stop(&mut self, how: Stop) {
         let Some(mut server) = self.server.take() else {
@@ -207,7 +220,12 @@ impl Postgres {
             Stop::Fast => Signal::INT,
             Stop::Immediate => Signal::QUIT,
         };
-        kill_process(Pid::from_child(&server), signal).expect("the server can be signalled");
+        let ended = server
+            .try_wait()
+            .expect("a child can be asked for its status");
+        if ended.is_none() {
+            kill_process(Pid::from_child(&server), signal).expect("the server can be signalled");
+        }
         server.wait().expect("a child can be waited for");
     }
 
@@ -218,6 +236,7 @@ impl Postgres {
             name: name.to_owned(),
             socket: self.directory.path().to_owned(),
             port: self.port,
+            proxy_port: None,
             password: self.password.clone(),
         }
     }
@@ -324,6 +343,15 @@ impl Database {
         self.port
     }
 
+    /// The same database, with its [`Database::url`] leading through a proxy.
+    #[must_use]
+    pub fn through(&self, proxy: &Proxy) -> Self {
+        Self {
+            proxy_port: Some(proxy.port()),
+            ..self.clone()
+        }
+    }
+
     /// How a process in another place connects as a member of that role: over TCP, with a password.
     #[must_use]
     pub fn url(&self, role: Role) -> String {
@@ -331,7 +359,7 @@ impl Database {
             "postgresql://{}:{}@127.0.0.1:{}/{}",
             role.login(),
             self.password,
-            self.port,
+            self.proxy_port.unwrap_or(self.port),
             self.name
         )
     }
