@@ -4,6 +4,7 @@
 
 pub mod place;
 pub mod postgres;
+pub mod proxy;
 pub mod runner;
 pub mod scene;
 pub mod wait;
@@ -11,6 +12,7 @@ pub mod wallets;
 pub mod worker;
 
 pub use crate::postgres::{Database, Postgres, Role};
+pub use crate::proxy::{CommitRule, Proxy, RuleId, Strike};
 pub use crate::runner::{Runner, RunnerSetup};
 pub use crate::scene::Scene;
 pub use crate::wallets::{Wallets, destination};

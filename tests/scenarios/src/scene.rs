@@ -8,6 +8,7 @@ use sluice_mock_node::{ClockMode, Config, MockNet};
 use uuid::Uuid;
 
 use crate::postgres::{Database, Postgres, Role};
+use crate::proxy::Proxy;
 use crate::runner::RunnerSetup;
 use crate::wait::until;
 use crate::wallets::{Wallets, destination};
@@ -129,6 +130,13 @@ impl Scene {
     #[must_use]
     pub fn runner(&self, worker_id: &str) -> RunnerSetup {
         RunnerSetup::new(worker_id, &self.database, &self.network.urls())
+    }
+
+    /// A runner of this scene that reaches the database through a proxy, not yet started.
+    #[must_use]
+    pub fn runner_through(&self, proxy: &Proxy, worker_id: &str) -> RunnerSetup {
+        let database = self.database.through(proxy);
+        RunnerSetup::new(worker_id, &database, &self.network.urls())
     }
 
     /// Submits a withdrawal of so much USDT to the `n`th destination.
