@@ -7,7 +7,7 @@ use std::thread;
 use sluice_mock_node::{ClockMode, Config, MockNet};
 use uuid::Uuid;
 
-use crate::postgres::{Database, Postgres, Role};
+use crate::postgres::{Database, Postgres, Role, Stop};
 use crate::proxy::Proxy;
 use crate::runner::RunnerSetup;
 use crate::wait::until;
@@ -39,6 +39,12 @@ impl Scene {
     /// The same with another network.
     #[must_use]
     pub fn start_with(change: impl FnOnce(&mut Config)) -> Self {
+        Self::start_on(Postgres::start(), change)
+    }
+
+    /// The same on a server that is there.
+    #[must_use]
+    pub fn start_on(postgres: Postgres, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config {
             clock: ClockMode::Stepped,
             start_ms: Some(BEGINNING_MS),
@@ -47,7 +53,6 @@ impl Scene {
         };
         change(&mut config);
         let network = MockNet::start_blocking(config).expect("the network can be started");
-        let postgres = Postgres::start();
         let database = postgres.createdb_with_sluice("sluice");
         let scene = Self {
             network,
@@ -57,6 +62,19 @@ impl Scene {
         set_up(&scene.database, &scene.network);
         scene.show_chain_time();
         scene
+    }
+
+    /// Stops the server and starts it again; connections through a proxy find it there again.
+    pub fn restart_postgres(&mut self, how: Stop, proxy: &Proxy) {
+        self.postgres.stop(how);
+        self.start_postgres_again(proxy);
+    }
+
+    /// Starts the server again after it has ended.
+    pub fn start_postgres_again(&mut self, proxy: &Proxy) {
+        self.postgres.launch();
+        self.database = self.postgres.database(self.database.name());
+        proxy.lead_to(&self.database);
     }
 
     /// Moves chain time and the database's clock on; blocks appear on the way.
@@ -187,7 +205,10 @@ impl Drop for Scene {
             return;
         }
         let broken = self.database.broken_invariants();
-        assert!(broken.is_empty(), "invariants that do not hold: {broken:#?}");
+        assert!(
+            broken.is_empty(),
+            "invariants that do not hold: {broken:#?}"
+        );
     }
 }
 

@@ -1,0 +1,4 @@
+//! What can go wrong with PostgreSQL: rows of the table in `docs/failures.md`, a file for each subject.
+
+mod lost_commits;
+mod stage;
