@@ -1,0 +1,90 @@
+//! A session that does harm: it leaves transactions open on rows that others need, and locks rows in the wrong order.
+
+use std::thread::{self, JoinHandle};
+
+use postgres::Client;
+use sluice_scenarios::Database;
+
+/// How often it looks whether somebody waits for it, before it makes the deadlock; each look takes the server a moment.
+const LOOKS: u32 = 200;
+
+/// The session.
+#[derive(Default)]
+pub struct Hostile {
+    open: Option<Client>,
+    locking: Vec<JoinHandle<()>>,
+}
+
+impl Hostile {
+    /// Locks so many withdrawals that are due next, and keeps its transaction open.
+    pub fn hold(&mut self, database: &Database, rows: i64) {
+        self.open = hold(database, rows).ok();
+    }
+
+    /// Locks a withdrawal, waits until somebody waits for it, and then wants those before it: who waits, holds them.
+    pub fn lock_backwards(&mut self, database: &Database) {
+        let database = database.clone();
+        self.locking.push(thread::spawn(move || {
+            // That it comes to nothing, or is the one that the server ends, is as good: the server's log says which.
+            let _ = lock_backwards(&database);
+        }));
+    }
+
+    /// Ends all that it holds.
+    pub fn release(&mut self) {
+        self.open = None;
+        for thread in self.locking.drain(..) {
+            if thread.join().is_err() {
+                eprintln!("the hostile session panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+fn hold(database: &Database, rows: i64) -> Result<Client, postgres::Error> {
+    let mut session = database.try_superuser()?;
+    session.batch_execute("begin")?;
+    session.query(
+        "select from sluice.withdrawals where due_at is not null order by due_at limit $1 for update skip locked",
+        &[&rows],
+    )?;
+    Ok(session)
+}
+
+fn lock_backwards(database: &Database) -> Result<(), postgres::Error> {
+    let mut session = database.try_superuser()?;
+    session.batch_execute("set statement_timeout = '5s'; begin")?;
+    let last = session.query_opt(
+        "select operation_id from sluice.withdrawals where leased_by is not null
+          order by operation_id desc limit 1 for update skip locked",
+        &[],
+    )?;
+    let Some(last) = last else {
+        return Ok(());
+    };
+    let last: uuid::Uuid = last.get(0);
+    let mut waited_for = false;
+    for _ in 0..LOOKS {
+        let waiting = session.query_one(
+            "select exists (select from pg_stat_activity a where pg_backend_pid() = any (pg_blocking_pids(a.pid))), pg_sleep(0.01)",
+            &[],
+        )?;
+        waited_for = waiting.get(0);
+        if waited_for {
+            break;
+        }
+    }
+    if waited_for {
+        session.query(
+            "select from sluice.withdrawals where leased_by is not null and operation_id < $1 order by operation_id desc for update",
+            &[&last],
+        )?;
+    }
+    session.batch_execute("rollback")
+}
