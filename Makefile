@@ -1,12 +1,15 @@
 # sluice: the commands. Each installs what is missing first (scripts/setup, quick when nothing is).
 
-.PHONY: demo test psql setup
+.PHONY: chaos demo test psql setup
 
 demo: ## the story of a withdrawal on the terminal, with crashes and a lying node, in under a minute once built
 	@scripts/demo
 
 test: ## every test
 	@scripts/test
+
+chaos: ## every fault at once, SEED=… OPS=1000 WORKERS=4 MINUTES=3, and a verifier at the end
+	@SEED="$(SEED)" OPS="$(OPS)" WORKERS="$(WORKERS)" MINUTES="$(MINUTES)" scripts/chaos
 
 psql: ## a psql in a throwaway database with the extension as it now is
 	@scripts/psql

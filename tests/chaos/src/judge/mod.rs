@@ -105,10 +105,12 @@ impl Findings<'_> {
     }
 }
 
+type Check = fn(&Materials, &mut Findings);
+
 /// What does not hold.
 #[must_use]
 pub fn judge(materials: &Materials) -> Vec<Violation> {
-    let checks: [(Invariant, fn(&Materials, &mut Findings)); 6] = [
+    let checks: [(Invariant, Check); 6] = [
         (Invariant::Liveness, money::liveness),
         (Invariant::AtMostOnce, money::at_most_once),
         (Invariant::Totals, money::totals),
