@@ -8,6 +8,9 @@ use sluice_scenarios::Database;
 /// How often it looks whether somebody waits for it, before it makes the deadlock; each look takes the server a moment.
 const LOOKS: u32 = 200;
 
+/// How many withdrawals it holds at first: enough that some batch has one of them and others before it.
+const HELD: i64 = 5;
+
 /// The session.
 #[derive(Default)]
 pub struct Hostile {
@@ -21,7 +24,7 @@ impl Hostile {
         self.open = hold(database, rows).ok();
     }
 
-    /// Locks a withdrawal, waits until somebody waits for it, and then wants those before it: who waits, holds them.
+    /// Locks some withdrawals, waits until somebody waits for them, and then wants those before: who waits, holds them.
     pub fn lock_backwards(&mut self, database: &Database) {
         let database = database.clone();
         self.locking.push(thread::spawn(move || {
@@ -60,31 +63,29 @@ fn hold(database: &Database, rows: i64) -> Result<Client, postgres::Error> {
 fn lock_backwards(database: &Database) -> Result<(), postgres::Error> {
     let mut session = database.try_superuser()?;
     session.batch_execute("set statement_timeout = '5s'; begin")?;
-    let last = session.query_opt(
-        "select operation_id from sluice.withdrawals where leased_by is not null
-          order by operation_id desc limit 1 for update skip locked",
-        &[],
+    // Whoever works on several withdrawals locks them in the order of their ids, and waits for these last.
+    let held = session.query(
+        "select operation_id from sluice.withdrawals where state not in ('confirmed', 'failed', 'rejected')
+          order by operation_id desc limit $1 for update skip locked",
+        &[&HELD],
     )?;
-    let Some(last) = last else {
+    let Some(lowest) = held.last() else {
         return Ok(());
     };
-    let last: uuid::Uuid = last.get(0);
-    let mut waited_for = false;
+    let lowest: uuid::Uuid = lowest.get(0);
     for _ in 0..LOOKS {
         let waiting = session.query_one(
             "select exists (select from pg_stat_activity a where pg_backend_pid() = any (pg_blocking_pids(a.pid))), pg_sleep(0.01)",
             &[],
         )?;
-        waited_for = waiting.get(0);
-        if waited_for {
+        if waiting.get(0) {
+            // Those before them, in whatever order: who waits holds some, and one of us must give way.
+            session.query(
+                "select from sluice.withdrawals where state not in ('confirmed', 'failed', 'rejected') and operation_id < $1 for update",
+                &[&lowest],
+            )?;
             break;
         }
-    }
-    if waited_for {
-        session.query(
-            "select from sluice.withdrawals where leased_by is not null and operation_id < $1 order by operation_id desc for update",
-            &[&last],
-        )?;
     }
     session.batch_execute("rollback")
 }

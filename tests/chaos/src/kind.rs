@@ -97,7 +97,7 @@ kinds! {
     /// Another node's view behind the same address.
     OtherBackend = "other backend", Short, 8;
     /// Blocks above the solid head.
-    Leaked = "unsolid blocks shown", Short, 12;
+    Leaked = "unsolid blocks shown", Short, 5;
     /// A node without peers, or without gossip.
     CutOff = "node cut off", Short, 14;
     // The chain.
@@ -140,7 +140,7 @@ kinds! {
     /// A session that holds locks until others' time-outs strike.
     TimedOut = "statement or lock timed out", ServerWide, 28;
     /// A session that locks in the wrong order.
-    Deadlocked = "deadlock", ServerWide, 20;
+    Deadlocked = "deadlock", ServerWide, 10;
     /// One observer, then two, then one.
     ObserversSwitched = "observers switched", ServerWide, 40;
 }

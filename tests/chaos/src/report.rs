@@ -81,8 +81,10 @@ pub fn findings(config: &Config, outcome: &Outcome) -> String {
     for id in concerned.iter().take(TOLD) {
         text.push_str(&story(&outcome.materials, *id));
     }
-    let _ = writeln!(text, "\nthe end of each runner's log:");
-    text.push_str(&ends_of_logs(config));
+    if !outcome.violations.is_empty() {
+        let _ = writeln!(text, "\nthe end of the last runners' logs:");
+        text.push_str(&ends_of_logs(config));
+    }
     text
 }
 
@@ -118,18 +120,20 @@ fn story(materials: &Materials, id: Uuid) -> String {
     text
 }
 
+/// Of the runners that wrote last: those that were there at the end.
 fn ends_of_logs(config: &Config) -> String {
     let mut text = String::new();
     let Ok(files) = fs::read_dir(&config.keep) else {
         return text;
     };
-    let mut paths: Vec<_> = files
-        .filter_map(|file| file.ok().map(|file| file.path()))
-        .filter(|path| path.extension().is_some_and(|end| end == "log"))
+    let mut logs: Vec<_> = files
+        .filter_map(Result::ok)
+        .filter(|file| file.path().extension().is_some_and(|end| end == "log"))
+        .filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file.path())))
         .collect();
-    paths.sort();
-    for path in paths {
-        let log = fs::read_to_string(&path).unwrap_or_default();
+    logs.sort();
+    for (_, path) in logs.iter().rev().take(config.workers + 1) {
+        let log = fs::read_to_string(path).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         let _ = writeln!(text, "--- {}", path.display());
         for line in &lines[lines.len().saturating_sub(LINES)..] {
