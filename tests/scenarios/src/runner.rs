@@ -126,6 +126,11 @@ impl Runner {
         self.wait()
     }
 
+    /// SIGTERM, and no wait for what becomes of it.
+    pub fn ask_to_end(&self) {
+        self.signal(Signal::TERM);
+    }
+
     /// SIGSTOP: it stands still wherever it is.
     pub fn freeze(&self) {
         self.signal(Signal::STOP);

@@ -5,3 +5,4 @@ mod failing_commits;
 mod lost_commits;
 mod stage;
 mod standby;
+mod stops;

@@ -1,11 +1,15 @@
 //! What these scenarios share: a scene whose runners reach the database through a proxy, and the withdrawals that were
 //! submitted on it, which at the end must be all that was ever paid.
 
+use sluice_scenarios::wait::until;
 use sluice_scenarios::{CommitRule, Proxy, RuleId, Runner, RunnerSetup, Scene, Strike};
 use uuid::Uuid;
 
 /// Past the lease of whatever was claimed when it began, and past every back-off.
 pub const PAST_EVERY_LEASE_S: u64 = 60;
+
+/// From a send to the moment its block is solid, and less than the time after which it would be sent again.
+pub const SOLID_AFTER_S: u64 = 21 * 3;
 
 /// A scene with a proxy before its database. Fields end in the order written.
 pub struct Stage {
@@ -63,10 +67,25 @@ impl Stage {
         self.scene.wait_until_state(another, "broadcast");
     }
 
-    /// Lets time pass until all is confirmed, and shows that each was paid once and nothing else. Somebody must work.
+    /// Waits until all of them are in one of these states.
+    pub fn wait_until_all_are(&self, states: &[&str]) {
+        let mut superuser = self.scene.database.superuser();
+        until(&format!("all are {states:?}"), || {
+            let others = superuser.query_one(
+                "select count(*) from sluice.withdrawals where state::text <> all ($1)",
+                &[&states],
+            );
+            (others.expect("withdrawals can be counted").get::<_, i64>(0) == 0).then_some(())
+        });
+    }
+
+    /// Lets everything come to its end, and shows that each was paid once and nothing else. Somebody must work.
     pub fn finish(&self) {
         self.scene.advance(PAST_EVERY_LEASE_S);
-        self.scene.let_time_pass_until_confirmed(&self.submitted);
+        // The clocks stand until all is sent: else envelopes would expire while a runner waits before it tries again.
+        self.wait_until_all_are(&["broadcast", "confirmed"]);
+        self.scene.advance(SOLID_AFTER_S);
+        self.wait_until_all_are(&["confirmed"]);
         self.scene
             .assert_each_paid_once_and_nothing_else(&self.submitted);
     }
