@@ -119,6 +119,8 @@ kinds! {
     ConflictingSubmit = "conflicting submit", Short, 0;
     /// Paused, and resumed some steps later.
     Paused = "paused and resumed", Short, 16;
+    /// Another number of blocks to wait for beyond an envelope's end.
+    MarginChanged = "margin changed", Short, 20;
     /// A withdrawal cancelled, as far as the database lets it.
     Cancelled = "cancel tried", Short, 10;
     // What follows.

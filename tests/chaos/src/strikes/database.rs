@@ -41,9 +41,10 @@ pub fn strike(stage: &mut Stage, kind: Kind, mut draw: Draw) {
         Kind::BackendTerminated => {
             let terminated = stage.ask(|client| {
                 client.query(
-                    "select pid, pg_terminate_backend(pid) from pg_stat_activity
-                      where usename in ('test_runner', 'test_app', 'chaos_runner') order by backend_start, pid
-                     offset $1 limit $2",
+                    "select pg_terminate_backend(s.pid)
+                       from (select pid from pg_stat_activity
+                              where usename in ('test_runner', 'test_app', 'chaos_runner')
+                              order by backend_start, pid offset $1 limit $2) s",
                     &[
                         &i64::try_from(draw.below(6)).expect("a small number"),
                         &i64::try_from(draw.between(1, 3)).expect("a small number"),
@@ -53,7 +54,7 @@ pub fn strike(stage: &mut Stage, kind: Kind, mut draw: Draw) {
             let ended = terminated
                 .unwrap_or_default()
                 .iter()
-                .filter(|row| row.get::<_, bool>(1))
+                .filter(|row| row.get::<_, bool>(0))
                 .count();
             stage.count(kind, ended as u64);
         }

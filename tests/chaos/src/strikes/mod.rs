@@ -46,7 +46,9 @@ impl Stage {
                 chain::strike(self, step, kind, draw);
             }
             Kind::CutCommit | Kind::BackendTerminated => database::strike(self, kind, draw),
-            Kind::Paused | Kind::Cancelled => people::strike(self, step, kind, draw),
+            Kind::Paused | Kind::MarginChanged | Kind::Cancelled => {
+                people::strike(self, step, kind, draw)
+            }
             Kind::ServerStopped
             | Kind::DiskFull
             | Kind::ReplicationCancelled

@@ -1,4 +1,4 @@
-//! What people do meanwhile: an operator pauses and resumes, cancels what may be cancelled, and resumes wallets that have
+//! What people do meanwhile: an operator pauses and resumes, changes the margin, cancels what may be cancelled, and resumes wallets that have
 //! paused themselves.
 
 use sluice_scenarios::Wallets;
@@ -25,6 +25,15 @@ pub fn strike(stage: &mut Stage, step: u64, kind: Kind, mut draw: Draw) {
                 stage.count(kind, 1);
             }
             stage.later(step + draw.between(3, 8), Undo::Resume { wallet });
+        }
+        Kind::MarginChanged => {
+            let margin = draw.below(4).to_string();
+            let changed = operate(
+                stage,
+                "select from sluice.set_setting('margin_blocks', $1, 'chaos')",
+                &[&margin],
+            );
+            stage.count(kind, u64::from(changed));
         }
         Kind::Cancelled => {
             let newest = stage.newest_operations(12);
