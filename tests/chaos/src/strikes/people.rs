@@ -102,8 +102,8 @@ pub fn put_back(stage: &mut Stage, step: u64, undo: Undo) {
         "select from sluice.resume('chaos is over', $1)",
         &[&wallet],
     );
-    if !resumed && step < u64::MAX {
-        stage.later(step + 1, Undo::Resume { wallet });
+    if !resumed {
+        stage.later(step.saturating_add(1), Undo::Resume { wallet });
     }
 }
 
