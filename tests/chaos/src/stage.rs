@@ -123,11 +123,7 @@ impl Stage {
         };
         let postgres = Postgres::start_in(
             directory,
-            &[
-                ("max_connections", "80"),
-                ("deadlock_timeout", "100ms"),
-                ("max_wal_size", "64MB"),
-            ],
+            &[("deadlock_timeout", "100ms"), ("max_wal_size", "64MB")],
         );
         let database = postgres.createdb_with_sluice("sluice");
         let mut clock = DatabaseClock::of(&database);

@@ -74,8 +74,8 @@ impl Stage {
         self.undo = rest;
         // The rest needs a server that answers.
         due.sort_by_key(|(_, undo)| match undo {
-            Undo::Server => 0,
-            Undo::Disk => 1,
+            Undo::Disk => 0,
+            Undo::Server => 1,
             Undo::Replication => 2,
             Undo::Hostile => 3,
             _ => 4,

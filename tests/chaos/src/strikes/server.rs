@@ -28,6 +28,9 @@ const LOGGED: [(Kind, &str); 5] = [
 /// Strikes the server.
 pub fn strike(stage: &mut Stage, step: u64, kind: Kind, mut draw: Draw) {
     match kind {
+        // It has stopped already, or its disk is full.
+        Kind::ServerStopped if !stage.postgres.is_running() => {}
+        Kind::DiskFull if stage.disk_is_full() => {}
         Kind::ServerStopped => {
             stage.stop_server(Stop::Immediate);
             stage.count(kind, 1);
@@ -68,6 +71,8 @@ pub fn strike(stage: &mut Stage, step: u64, kind: Kind, mut draw: Draw) {
 /// Puts the server back; once more at the next step, where it could not be.
 pub fn put_back(stage: &mut Stage, step: u64, undo: Undo) {
     let again = match undo {
+        // Not a byte for its lock file: it could not even start.
+        Undo::Server if stage.disk_is_full() => true,
         Undo::Server => {
             stage.start_server();
             false
@@ -154,6 +159,10 @@ pub fn logged(log: &str) -> Vec<(Kind, u64)> {
 }
 
 impl Stage {
+    fn disk_is_full(&self) -> bool {
+        self.undo.iter().any(|(_, undo)| *undo == Undo::Disk)
+    }
+
     /// Stops the server.
     fn stop_server(&mut self, how: Stop) {
         self.postgres.stop(how);
