@@ -139,13 +139,15 @@ fn drain(stage: &mut Stage, progress: &mut Progress) {
     let count = u32::try_from(stage.config.withdrawals).unwrap_or(u32::MAX);
     let patience = DRAIN.0 + DRAIN.1 * count;
     while began.elapsed() < patience {
-        let Some(left) = stage.left() else { continue };
-        let over =
-            stage.config.withdrawals as u64 - left.withdrawals.min(stage.config.withdrawals as u64);
+        let Some(left) = stage.left() else {
+            sleep(BETWEEN_LOOKS);
+            continue;
+        };
+        let all = stage.config.withdrawals as u64;
         progress.show(
             "drained",
-            over,
-            stage.config.withdrawals as u64,
+            all.saturating_sub(left.withdrawals),
+            all,
             &format!("{} in flight", left.in_flight),
         );
         if left.withdrawals == 0 && stage.clients.waiting() == 0 {
