@@ -3,6 +3,7 @@
 
 use sluice_scenarios::wait::until;
 use sluice_scenarios::{Runner, Strike};
+use uuid::Uuid;
 
 use crate::stage::Stage;
 use crate::standby;
@@ -28,8 +29,13 @@ fn let_commits_succeed(stage: &Stage) {
         .expect("the trigger can be dropped");
 }
 
-fn wait_until_logged(runner: &Runner, words: &str) {
-    until(words, || runner.log().contains(words).then_some(()));
+/// Waits until the runner says this; it lives until then, and no byte of the withdrawal is sent.
+fn wait_until_logged(stage: &Stage, operation_id: Uuid, runner: &mut Runner, words: &str) {
+    until(words, || {
+        assert_eq!(stage.scene.sends_of(operation_id), 0);
+        assert!(runner.ended().is_none(), "a digest was handed out");
+        runner.log().contains(words).then_some(())
+    });
 }
 
 /// 23514: a check was violated; 40001: another transaction was in the way.
@@ -44,11 +50,12 @@ fn a_claim_that_a_deferred_constraint_refuses_hands_out_no_digest() {
         // Should a digest reach a signer, that is its end.
         let mut runner = stage.setup().killed_at("sign.before").start(&["run"]);
         wait_until_logged(
-            &runner,
+            &stage,
+            operation_id,
+            &mut runner,
             &format!("claim_batch counts as not committed: no commit today [{sqlstate}]"),
         );
         assert_eq!(stage.scene.state(operation_id), "requested");
-        assert!(runner.ended().is_none(), "no digest was handed out");
         runner.kill();
         let_commits_succeed(&stage);
         let _another = stage.run();
@@ -62,9 +69,11 @@ fn signatures_that_a_deferred_constraint_refuses_are_never_sent() {
     for sqlstate in SQLSTATES {
         let operation_id = stage.submit();
         let_commits_fail(&stage, "broadcasting", sqlstate);
-        let runner = stage.run();
+        let mut runner = stage.run();
         wait_until_logged(
-            &runner,
+            &stage,
+            operation_id,
+            &mut runner,
             &format!("record_signatures counts as not committed: no commit today [{sqlstate}]"),
         );
         let_commits_succeed(&stage);
@@ -98,8 +107,12 @@ fn a_claim_whose_wait_for_a_standby_is_ended_hands_out_no_digest_though_it_is_on
         let mut runner = stage.setup().killed_at("sign.before").start(&["run"]);
         end_the_wait(&stage, how);
         stage.scene.wait_until_state(operation_id, "signing");
-        wait_until_logged(&runner, "claim_batch counts as not committed");
-        assert!(runner.ended().is_none(), "no digest was handed out");
+        wait_until_logged(
+            &stage,
+            operation_id,
+            &mut runner,
+            "claim_batch counts as not committed",
+        );
         runner.kill();
         standby::find_again(&stage.scene.database);
         let _another = stage.run();
@@ -115,13 +128,18 @@ fn signatures_whose_wait_for_a_standby_is_ended_are_not_sent_though_they_are_on_
     for how in ENDS_OF_A_WAIT {
         let operation_id = stage.submit();
         let claimed = stage.strike_once(Strike::HoldAnswer, "claim_batch");
-        let runner = stage.run();
+        let mut runner = stage.run();
         stage.proxy.wait_until_struck(claimed, 1);
         standby::lose(&stage.scene.database);
         stage.proxy.release();
         end_the_wait(&stage, how);
         stage.scene.wait_until_state(operation_id, "broadcasting");
-        wait_until_logged(&runner, "signature not on file: dropped");
+        wait_until_logged(
+            &stage,
+            operation_id,
+            &mut runner,
+            "signature not on file: dropped",
+        );
         standby::find_again(&stage.scene.database);
         stage.let_another_be_sent();
         assert_eq!(stage.scene.sends_of(operation_id), 0);

@@ -1,7 +1,10 @@
 //! What can go wrong with PostgreSQL: rows of the table in `docs/failures.md`, a file for each subject.
 
+mod clock;
 mod durability;
 mod failing_commits;
+mod full_disk;
+mod isolation;
 mod lost_commits;
 mod stage;
 mod standby;

@@ -14,8 +14,8 @@ use crate::stage::{SOLID_AFTER_S, Stage};
 
 const BATCH: usize = 20;
 
-/// Which transactions the network has seen that the database does not know.
-fn unknown_to_the_database(stage: &Stage) -> BTreeSet<Txid> {
+/// The network has seen no transaction that the database does not know.
+pub fn assert_all_that_was_sent_is_on_file(stage: &Stage) {
     let rows = stage
         .scene
         .database
@@ -26,9 +26,9 @@ fn unknown_to_the_database(stage: &Stage) -> BTreeSet<Txid> {
         .iter()
         .map(|row| Txid::from_bytes(row.get(0)).expect("a txid has 32 bytes"))
         .collect();
-    let sent = stage.scene.network.transactions();
-    let sent: BTreeSet<Txid> = sent.iter().map(|transaction| transaction.txid).collect();
-    sent.difference(&known).copied().collect()
+    for sent in stage.scene.network.transactions() {
+        assert!(known.contains(&sent.txid), "{sent:?}");
+    }
 }
 
 /// The server is stopped while the answer to a commit of this call, a batch's, is on its way.
@@ -42,7 +42,7 @@ fn stopped_at(stage: &mut Stage, how: Stop, strike: Strike, call: &str) {
     }
     stage.proxy.wait_until_struck(struck, 1);
     stage.scene.restart_postgres(how, &stage.proxy);
-    assert_eq!(unknown_to_the_database(stage), BTreeSet::new(), "{call}");
+    assert_all_that_was_sent_is_on_file(stage);
     // The same runner goes on by itself.
     stage.finish();
     drop(runner);
@@ -83,11 +83,36 @@ fn a_server_that_crashes_while_transactions_are_sent_knows_each_of_them_afterwar
         (stage.scene.network.transactions().len() >= 8).then_some(())
     });
     stage.scene.restart_postgres(Stop::Immediate, &stage.proxy);
-    assert_eq!(unknown_to_the_database(&stage), BTreeSet::new());
+    assert_all_that_was_sent_is_on_file(&stage);
     drop(runner);
     assert!(stage.scene.network.remove_fault(silence));
     let _another = stage.run();
     stage.finish();
+}
+
+#[test]
+fn a_database_away_for_longer_than_an_envelope_lives_learns_from_blocks_what_was_paid_meanwhile() {
+    let mut stage = Stage::new();
+    let [paid, left_out] = [stage.submit(), stage.submit()];
+    let _runner = stage.run();
+    stage.wait_until_all_are(&["broadcast"]);
+    let txid = stage.scene.transactions_of(left_out)[0].txid;
+    let never = Rule::new(Fault::NeverInclude {}).txid(txid);
+    stage.scene.network.add_fault(never).expect("a fault");
+    stage.proxy.refuse(true);
+    stage.proxy.cut_all();
+    stage.scene.advance(900);
+    stage.proxy.refuse(false);
+    stage.scene.let_time_pass_until_confirmed(&[paid, left_out]);
+    stage.scene.assert_paid_once(paid);
+    let [dead, second] = stage
+        .scene
+        .transactions_of(left_out)
+        .try_into()
+        .expect("two");
+    assert_eq!(dead.block, None);
+    assert_eq!(second.result.as_deref(), Some("SUCCESS"));
+    assert_eq!(stage.scene.network.transactions().len(), 3);
 }
 
 /// Every point that a runner passes: `sluice-runner crash-points`.

@@ -1,7 +1,9 @@
 //! The isolation level of whoever calls: the runner's functions refuse any but READ COMMITTED, since they read what others commit
-//! between their statements.
+//! between their statements. The runner asks for that level itself, whatever the defaults are.
 
 use sluice_scenarios::{Postgres, Role};
+
+use crate::stage::Stage;
 
 #[test]
 fn the_runners_calls_refuse_another_isolation_level_by_name() {
@@ -42,4 +44,38 @@ fn the_runners_calls_refuse_another_isolation_level_by_name() {
             );
         }
     }
+}
+
+#[test]
+fn a_default_of_another_isolation_level_does_not_reach_the_runner() {
+    let mut stage = Stage::new();
+    let operation_ids = stage.submit_many(5);
+    let defaults = format!(
+        "alter database {} set default_transaction_isolation = 'repeatable read';
+         alter role {} set default_transaction_isolation = 'serializable';
+         alter role {} set default_transaction_deferrable = on",
+        stage.scene.database.name(),
+        Role::Runner.login(),
+        Role::Runner.login(),
+    );
+    stage
+        .scene
+        .database
+        .superuser()
+        .batch_execute(&defaults)
+        .expect("settings can be made");
+    let default: String = stage
+        .scene
+        .database
+        .as_role(Role::Runner)
+        .query_one("show transaction_isolation", &[])
+        .expect("it can be shown")
+        .get(0);
+    assert_eq!(default, "serializable");
+    let runner = stage.run();
+    for operation_id in operation_ids {
+        stage.scene.wait_until_state(operation_id, "broadcast");
+    }
+    assert!(!runner.log().contains("SL006"), "{}", runner.log());
+    stage.finish();
 }
