@@ -2,10 +2,11 @@
 -- first, then sweep: an envelope with an inclusion on file is never swept. A fixed number of statements, whatever the number of
 -- blocks and of withdrawals they decide.
 
--- Settles these withdrawals, as the followed blocks stand now. Locks them first, in operation_id order.
+-- Settles these withdrawals, as the followed blocks stand now. Locks them first, in operation_id order, and waits for others a
+-- little less than PostgreSQL's deadlock_timeout: whoever locks in another order finds this one giving way.
 create function sluice.settle(ids uuid[], node text)
 returns table (operation_id uuid, state sluice.state, txid bytea, block_number bigint)
-language plpgsql set search_path = pg_catalog, pg_temp
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '800ms'
 as $$
 #variable_conflict use_column
 declare
@@ -115,6 +116,44 @@ begin
 end
 $$;
 
+-- Settles them all at once or, where that raises, one by one: a culprit is noted, and tried again with the next block.
+create function sluice.settle_all(ids uuid[], node text)
+returns table (operation_id uuid, state sluice.state, txid bytea, block_number bigint)
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_code text;
+  v_message text;
+begin
+  if cardinality(settle_all.ids) = 0 then
+    return;
+  end if;
+  begin
+    return query select * from sluice.settle(settle_all.ids, settle_all.node);
+    delete from sluice.unsettled s where s.operation_id = any (settle_all.ids);
+  exception when others then
+    get stacked diagnostics v_code = returned_sqlstate;
+    if not sluice.is_a_rows_fault(v_code) then
+      raise;
+    end if;
+    for i in 1 .. cardinality(settle_all.ids) loop
+      begin
+        return query select * from sluice.settle(settle_all.ids[i:i], settle_all.node);
+        delete from sluice.unsettled s where s.operation_id = settle_all.ids[i];
+      exception when others then
+        get stacked diagnostics v_code = returned_sqlstate, v_message = message_text;
+        if not sluice.is_a_rows_fault(v_code) then
+          raise;
+        end if;
+        insert into sluice.unsettled as s (operation_id, error) values (settle_all.ids[i], left(v_code || ' ' || v_message, 500))
+        on conflict (operation_id) do update set error = excluded.error, at = excluded.at;
+      end;
+    end loop;
+  end;
+end
+$$;
+
 -- Three failed receipts in a row pause a wallet: an empty one would otherwise burn through every withdrawal it pays. What was
 -- before the last resumption does not count.
 create function sluice.pause_failing_wallets(wallets text[]) returns void
@@ -166,9 +205,9 @@ declare
   v_fault record;
   v_chain_first bigint;
   v_ids uuid[];
+  v_late uuid[];
+  v_free uuid[];
   v_wallets text[];
-  v_code text;
-  v_message text;
 begin
   perform sluice.require_read_committed('observe_blocks'), sluice.require('node', observe_blocks.node);
   perform sluice.require_short('node', observe_blocks.node, 200);
@@ -277,29 +316,29 @@ begin
       ) u
      order by u.id);
 
+  -- What somebody held when it was decided may be held still: that is not waited for again.
+  v_late := array(select s.operation_id from sluice.unsettled s);
+  if cardinality(v_late) > 0 then
+    v_late := array(
+      select l.id
+        from unnest(v_late) l (id)
+       where l.id <> all (array(select w.operation_id from sluice.withdrawals w where w.operation_id = any (v_late) for update skip locked)));
+    v_ids := array(select u.id from unnest(v_ids) u (id) where u.id <> all (v_late) order by u.id);
+  end if;
   if cardinality(v_ids) > 0 then
     begin
-      return query select * from sluice.settle(v_ids, observe_blocks.node);
-      delete from sluice.unsettled s where s.operation_id = any (v_ids);
-    exception when others then
-      get stacked diagnostics v_code = returned_sqlstate;
-      if not sluice.is_a_rows_fault(v_code) then
-        raise;
-      end if;
-      for i in 1 .. cardinality(v_ids) loop
-        begin
-          return query select * from sluice.settle(v_ids[i:i], observe_blocks.node);
-          delete from sluice.unsettled s where s.operation_id = v_ids[i];
-        exception when others then
-          get stacked diagnostics v_code = returned_sqlstate, v_message = message_text;
-          if not sluice.is_a_rows_fault(v_code) then
-            raise;
-          end if;
-          insert into sluice.unsettled as s (operation_id, error) values (v_ids[i], left(v_code || ' ' || v_message, 500))
-          on conflict (operation_id) do update set error = excluded.error, at = excluded.at;
-        end;
-      end loop;
+      return query select * from sluice.settle_all(v_ids, observe_blocks.node);
+    exception when lock_not_available then
+      -- Somebody holds a row for longer than any call of sluice's takes. It is left to the next block, and the others are not.
+      v_free := array(
+        select w.operation_id from sluice.withdrawals w where w.operation_id = any (v_ids) order by w.operation_id for update skip locked);
+      insert into sluice.unsettled as s (operation_id, error)
+      select u.id, 'its row is held by another session' from unnest(v_ids) u (id) where u.id <> all (v_free)
+      on conflict (operation_id) do update set error = excluded.error, at = excluded.at;
+      return query select * from sluice.settle_all(v_free, observe_blocks.node);
     end;
+  end if;
+  if cardinality(v_wallets) > 0 then
     perform sluice.pause_failing_wallets(v_wallets);
   end if;
   perform sluice.fold_tallies();

@@ -4,7 +4,7 @@ use super::scene::*;
 use pgrx::prelude::*;
 
 /// The calls that move something or show more than a client may see, and the roles that hold them.
-const CALLS: [(&str, &[&str]); 24] = [
+const CALLS: [(&str, &[&str]); 25] = [
     ("submit(uuid,text,text,text,text,text)", &["sluice_app"]),
     ("submit(jsonb)", &["sluice_app"]),
     (
@@ -55,6 +55,7 @@ const CALLS: [(&str, &[&str]); 24] = [
     // Halves of the above, which nobody but the owner may call by themselves.
     ("claim_rows(text,uuid[],interval)", &[]),
     ("settle(uuid[],text)", &[]),
+    ("settle_all(uuid[],text)", &[]),
     ("file_signatures(text,jsonb)", &[]),
 ];
 
