@@ -274,11 +274,11 @@ impl Database {
             driver: driver.abort_handle(),
         };
         // client_min_messages above all: a role or database set to `error` would hide the warning that a commit may be
-        // taken back. The time-outs keep a lost runner from holding locks.
+        // taken back. The time-outs keep a lost runner from holding locks; a session between two calls is not lost.
         let timeout = self.config.statement_timeout.as_millis();
         let settings = format!(
             "set client_min_messages = warning; set statement_timeout = {timeout}; set lock_timeout = {timeout}; \
-             set idle_in_transaction_session_timeout = {}",
+             set idle_in_transaction_session_timeout = {}; set idle_session_timeout = 0",
             2 * timeout
         );
         self.step(session.client.batch_execute(&settings))
