@@ -314,11 +314,11 @@ impl Connection {
         };
         let carried = thread::scope(|scope| {
             let back = scope.spawn(|| {
-                let ended = connection.from_server();
+                let ended = connection.carry_answers();
                 connection.close();
                 ended
             });
-            let forth = connection.from_client();
+            let forth = connection.carry_questions();
             connection.close();
             forth.and(
                 back.join()
@@ -338,7 +338,7 @@ impl Connection {
         self.shared.changed.notify_all();
     }
 
-    fn from_client(&self) -> io::Result<()> {
+    fn carry_questions(&self) -> io::Result<()> {
         let mut from = BufReader::new(&self.client);
         let mut to = &self.server;
         loop {
@@ -367,7 +367,7 @@ impl Connection {
         }
     }
 
-    fn from_server(&self) -> io::Result<()> {
+    fn carry_answers(&self) -> io::Result<()> {
         let mut from = BufReader::with_capacity(64 * 1024, &self.server);
         let mut to = io::BufWriter::with_capacity(64 * 1024, &self.client);
         loop {
