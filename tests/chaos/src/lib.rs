@@ -5,7 +5,7 @@
 //! makes of it inside and between processes is the machine's.
 //!
 //! - the schedule: [`draw`], [`kind`], [`schedule`], [`orders`]
-//! - what is struck: [`stage`], [`workers`], [`clients`], [`link`], [`clock`], [`disk`], [`hostile`]
+//! - what is struck: [`stage`], [`workers`], [`clients`], [`link`], [`clock`], [`hostile`]
 //! - the strikes: [`strikes`]
 //! - the run: [`config`], [`drive`], [`progress`], [`report`]
 //! - the verdict: [`judge`]
@@ -13,7 +13,6 @@
 pub mod clients;
 pub mod clock;
 pub mod config;
-pub mod disk;
 pub mod draw;
 pub mod drive;
 pub mod hostile;
