@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::thread;
 
+use postgres::Client;
 use sluice_mock_node::{ClockMode, Config, MockNet};
 use uuid::Uuid;
 
@@ -67,6 +68,8 @@ impl Scene {
     /// Stops the server and starts it again; connections through a proxy find it there again.
     pub fn restart_postgres(&mut self, how: Stop, proxy: &Proxy) {
         self.postgres.stop(how);
+        // What the proxy still held is held by nobody any more.
+        proxy.cut_all();
         self.start_postgres_again(proxy);
     }
 
@@ -129,19 +132,16 @@ impl Scene {
 
     /// Waits until a runner has followed to the network's solid block.
     pub fn wait_until_followed(&self) {
+        let mut superuser = self.database.superuser();
         until("the solid block is followed", || {
-            (self.followed() >= self.network.status().solid).then_some(())
+            (newest_block(&mut superuser) >= self.network.status().solid).then_some(())
         });
     }
 
     /// The newest block that the database has read.
     #[must_use]
     pub fn followed(&self) -> i64 {
-        self.database
-            .superuser()
-            .query_one("select max(number) from sluice.blocks", &[])
-            .expect("followed blocks can be read")
-            .get(0)
+        newest_block(&mut self.database.superuser())
     }
 
     /// A runner of this scene, not yet started.
@@ -196,6 +196,13 @@ impl Scene {
                 .map(drop)
         });
     }
+}
+
+fn newest_block(client: &mut Client) -> i64 {
+    client
+        .query_one("select max(number) from sluice.blocks", &[])
+        .expect("followed blocks can be read")
+        .get(0)
 }
 
 /// However a scenario went, its tables agree with each other and with the followed blocks.

@@ -10,6 +10,7 @@ mod full_disk;
 mod isolation;
 mod lost_commits;
 mod open_transactions;
+mod proofs;
 mod stage;
 mod standby;
 mod stops;

@@ -86,6 +86,8 @@ impl Stage {
         self.wait_until_all_are(&["broadcast", "confirmed"]);
         self.scene.advance(SOLID_AFTER_S);
         self.wait_until_all_are(&["confirmed"]);
+        // A chain that seems stale would let the next claim find nothing to do.
+        self.scene.wait_until_followed();
         self.scene
             .assert_each_paid_once_and_nothing_else(&self.submitted);
     }
