@@ -8,9 +8,6 @@ use sluice_scenarios::Database;
 /// How often it looks whether somebody waits for it, before it makes the deadlock; each look takes the server a moment.
 const LOOKS: u32 = 200;
 
-/// How many withdrawals it holds at first: enough that some batch has one of them and others before it.
-const HELD: i64 = 5;
-
 /// The session.
 #[derive(Default)]
 pub struct Hostile {
@@ -19,12 +16,13 @@ pub struct Hostile {
 }
 
 impl Hostile {
-    /// Locks so many withdrawals that are due next, and keeps its transaction open.
+    /// Locks so many withdrawals that are due next, and the chain, and keeps its transaction open.
     pub fn hold(&mut self, database: &Database, rows: i64) {
         self.open = hold(database, rows).ok();
     }
 
-    /// Locks some withdrawals, waits until somebody waits for them, and then wants those before: who waits, holds them.
+    /// Locks half of the withdrawals, those with the higher ids, waits until somebody waits for one, and then wants the rest:
+    /// who waits has locked some of them before.
     pub fn lock_backwards(&mut self, database: &Database) {
         let database = database.clone();
         self.locking.push(thread::spawn(move || {
@@ -57,6 +55,8 @@ fn hold(database: &Database, rows: i64) -> Result<Client, postgres::Error> {
         "select from sluice.withdrawals where due_at is not null order by due_at limit $1 for update skip locked",
         &[&rows],
     )?;
+    // Whoever files blocks waits for this one.
+    session.query("select from sluice.chain for update", &[])?;
     Ok(session)
 }
 
@@ -66,8 +66,10 @@ fn lock_backwards(database: &Database) -> Result<(), postgres::Error> {
     // Whoever works on several withdrawals locks them in the order of their ids, and waits for these last.
     let held = session.query(
         "select operation_id from sluice.withdrawals where state not in ('confirmed', 'failed', 'rejected')
-          order by operation_id desc limit $1 for update skip locked",
-        &[&HELD],
+          order by operation_id desc
+          limit (select count(*) / 2 from sluice.withdrawals where state not in ('confirmed', 'failed', 'rejected'))
+            for update skip locked",
+        &[],
     )?;
     let Some(lowest) = held.last() else {
         return Ok(());
