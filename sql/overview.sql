@@ -40,10 +40,11 @@ select w.operation_id, w.state, w.changed_at as since, w.asset, w.amount_units,
     select * from sluice.withdrawals w
      where w.due_at is not null
        and (w.uncounted > 0 or (w.refusal is not null and not w.accepted) or w.last_error is not null
+            or w.operation_id in (select s.operation_id from sluice.unsettled s)
             or w.changed_at < sluice.now() - interval '1 millisecond' * 3 * sluice.max_time_to_live_ms())
     union all
     select * from sluice.withdrawals w
      where w.due_at is null and w.state <> 'confirmed' and w.state <> 'failed' and w.state <> 'rejected'
   ) w
   left join sluice.unsettled u on u.operation_id = w.operation_id;
-comment on view sluice.stuck is 'Withdrawals that need a look: parked, refused by every node so far, failing, or unmoved for three times the longest life of an envelope.';
+comment on view sluice.stuck is 'Withdrawals that need a look: parked, refused by every node so far, failing, decided and not written, or unmoved for three times the longest life of an envelope.';

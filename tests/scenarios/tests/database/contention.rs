@@ -50,6 +50,15 @@ fn signatures_that_die_in_a_deadlock_are_never_sent_and_are_tried_again() {
     let mut stage = Stage::new();
     let operation_id = stage.submit();
     let claimed = stage.strike_once(Strike::HoldAnswer, "claim_batch");
+    // A deadlock is looked for once, after so long: time enough to close the circle on a busy machine.
+    let statement = format!(
+        "alter role {} set deadlock_timeout = '3s'",
+        Role::Runner.login()
+    );
+    let mut superuser = stage.scene.database.superuser();
+    superuser
+        .batch_execute(&statement)
+        .expect("a setting can be made");
     let runner = stage.run();
     stage.proxy.wait_until_struck(claimed, 1);
     // The last thing that filing signatures locks, and the first.

@@ -81,6 +81,12 @@ fn a_row_that_stays_locked_while_a_block_settles_it_holds_up_no_other_and_is_set
     stage.scene.advance(SOLID_AFTER_S);
     stage.scene.let_time_pass_until_confirmed(&others);
     assert_eq!(stage.scene.state(locked), "broadcast");
+    let row = stage.scene.database.superuser().query_one(
+        "select why from sluice.stuck where operation_id = $1",
+        &[&locked],
+    );
+    let why: String = row.expect("it needs a look").get(0);
+    assert!(why.contains("held by another session"), "{why}");
     drop(holder);
     stage.finish();
 }
