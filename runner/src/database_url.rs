@@ -170,6 +170,9 @@ fn split_url(text: &str) -> Result<(String, Ours), String> {
         let (key, value) = pair
             .split_once('=')
             .ok_or("a parameter after ? has no value")?;
+        if !is_keyword(key) {
+            return Err("a parameter after ? is no key=value pair".to_owned());
+        }
         if OURS.contains(&key) {
             let value = percent_decode_str(value)
                 .decode_utf8()
@@ -203,8 +206,9 @@ fn split_keywords(text: &str) -> Result<(String, Ours), String> {
             key.push(c);
         }
         while chars.next_if(|c| c.is_whitespace()).is_some() {}
-        if chars.next() != Some('=') {
-            // The word may be a password that lost its key: it is not repeated.
+        // The word may be a password that lost its key, or a URL with a slash too few, whose first = comes after the password:
+        // it is not repeated.
+        if chars.next() != Some('=') || !is_keyword(&key) {
             return Err("a word that is no key=value pair".to_owned());
         }
         while chars.next_if(|c| c.is_whitespace()).is_some() {}
@@ -228,6 +232,11 @@ fn split_keywords(text: &str) -> Result<(String, Ours), String> {
             rest.push_str(&format!("{key}='{escaped}' "));
         }
     }
+}
+
+/// What every keyword of libpq looks like. Whatever else stands before a = is something that went astray, and may be a secret.
+fn is_keyword(key: &str) -> bool {
+    !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '_')
 }
 
 fn fill_in(
@@ -292,10 +301,12 @@ fn ssl(
         }
         Some("verify-ca") => (SslMode::Require, Some(Check::Authority(roots(root)))),
         Some("verify-full") => (SslMode::Require, Some(Check::AuthorityAndName(roots(root)))),
-        Some(other) => {
-            return Err(format!(
-                "sslmode \"{other}\" is none: write disable, prefer, require, verify-ca or verify-full"
-            ));
+        // Not repeated: of a text that was pasted twice, the second half lies here, password included.
+        Some(_) => {
+            return Err(
+                "sslmode is none: write disable, prefer, require, verify-ca or verify-full"
+                    .to_owned(),
+            );
         }
     };
     postgres.ssl_mode(mode);
@@ -383,6 +394,19 @@ mod tests {
 
     fn good(text: &str, variables: &[(&str, &str)]) -> DatabaseUrl {
         read(text, variables).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn what_went_astray_is_never_repeated() {
+        for text in [
+            "postgresql:/ann:s3cret@db/pay?sslmode=require",
+            "ostgres//ann:s3cret@db/pay='x",
+            "postgresql://db/pay?ann:s3cret@x=1",
+            "postgresql://db/pay?sslmode=requirepostgresql://ann:s3cret@db/pay",
+        ] {
+            let complaint = read(text, &[]).err().unwrap_or_else(|| panic!("{text}"));
+            assert!(!complaint.contains("s3cret"), "{complaint}");
+        }
     }
 
     #[test]
