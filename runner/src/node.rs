@@ -152,7 +152,10 @@ impl Node {
             Err(reason) => Err(reason),
         };
         let (code, message) =
-            said.unwrap_or_else(|reason| (BroadcastCode::NoAnswer, reason.to_string()));
+            // Quoted, what cannot be printed becomes longer.
+            said.unwrap_or_else(|reason| {
+                (BroadcastCode::NoAnswer, remark(reason.to_string().as_bytes()))
+            });
         Ok(Answer {
             node: self.name.clone(),
             code,
