@@ -4,6 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+/// What a factor may be: beyond, the clock would leave what an integer holds, or a wait what a duration holds.
+const FACTORS: std::ops::RangeInclusive<f64> = 0.001..=100_000.0;
+
 /// How chain time passes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "mode")]
@@ -12,7 +15,7 @@ pub enum ClockMode {
     Real,
     /// So many chain seconds pass in a real one.
     Factor {
-        /// Above 0.
+        /// From 0.001 to 100,000.
         factor: f64,
     },
     /// It stands until it is moved.
@@ -26,11 +29,26 @@ impl ClockMode {
             "real" => Ok(Self::Real),
             "stepped" => Ok(Self::Stepped),
             _ => match text.parse::<f64>() {
-                Ok(factor) if factor.is_finite() && factor > 0.0 => Ok(Self::Factor { factor }),
-                Ok(_) | Err(_) => Err(format!(
-                    "{text:?} is no clock: give real, stepped, or a factor above 0"
+                Ok(factor) => {
+                    let mode = Self::Factor { factor };
+                    mode.check().map(|()| mode)
+                }
+                Err(_) => Err(format!(
+                    "{text:?} is no clock: give real, stepped, or a factor"
                 )),
             },
+        }
+    }
+
+    /// What is wrong with it, in words.
+    pub fn check(self) -> Result<(), String> {
+        match self {
+            Self::Factor { factor } if !FACTORS.contains(&factor) => Err(format!(
+                "a factor of {factor} is not from {} to {}",
+                FACTORS.start(),
+                FACTORS.end()
+            )),
+            Self::Real | Self::Stepped | Self::Factor { .. } => Ok(()),
         }
     }
 

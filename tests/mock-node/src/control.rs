@@ -55,6 +55,9 @@ use crate::wallets::Signer;
 /// The largest body that is read: a list of rules, or a transaction.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
+/// The most blocks that a request makes: more would keep the network from everybody else for minutes.
+const MOST_BLOCKS: u64 = 20_000;
+
 /// A request that cannot be done, and why.
 struct Refused(String);
 
@@ -161,9 +164,19 @@ fn one() -> u64 {
     1
 }
 
-async fn produce(State(hand): State<Hand>, Body(body): Body<Produce>) -> impl IntoResponse {
+async fn produce(State(hand): State<Hand>, Body(body): Body<Produce>) -> Answer<impl Serialize> {
+    few("blocks", body.blocks)?;
     hand.produce(body.blocks);
-    Json(hand.status())
+    Ok(Json(hand.status()))
+}
+
+fn few(name: &str, blocks: u64) -> Result<(), Refused> {
+    if blocks > MOST_BLOCKS {
+        return Err(Refused(format!(
+            "{name}: {blocks} blocks are more than the {MOST_BLOCKS} of one request"
+        )));
+    }
+    Ok(())
 }
 
 #[derive(Deserialize)]
@@ -173,6 +186,7 @@ struct Step {
 }
 
 async fn step(State(hand): State<Hand>, Body(body): Body<Step>) -> Answer<impl Serialize> {
+    few("ms", hand.blocks_due_in(body.ms))?;
     hand.step(body.ms);
     Ok(Json(hand.status()))
 }
@@ -246,6 +260,7 @@ async fn fork(State(hand): State<Hand>, Body(body): Body<Fork>) -> Answer<impl S
             .collect::<Result<HashMap<_, _>, Refused>>()?,
     };
     let blocks = body.blocks.unwrap_or(body.depth.saturating_add(1));
+    few("blocks", blocks.into())?;
     Ok(Json(hand.fork(
         body.depth,
         blocks,

@@ -282,6 +282,13 @@ impl Hand {
         self.act(|net| net.step(i64::try_from(ms).unwrap_or(i64::MAX)));
     }
 
+    /// How many blocks become due until the clock has moved on by so much.
+    pub(crate) fn blocks_due_in(&self, ms: u64) -> u64 {
+        let net = self.net.lock();
+        let interval = u64::try_from(net.config.block_interval_ms).unwrap_or(1);
+        ms / interval.max(1)
+    }
+
     /// The next slots have no block.
     pub fn miss(&self, slots: u32) {
         self.act(|net| net.miss(slots.into()));
@@ -289,11 +296,7 @@ impl Hand {
 
     /// Another pace of chain time.
     pub fn set_clock(&self, mode: ClockMode) -> Result<(), String> {
-        if let ClockMode::Factor { factor } = mode
-            && !(factor.is_finite() && factor > 0.0)
-        {
-            return Err(format!("a factor of {factor} is not above 0"));
-        }
+        mode.check()?;
         self.act(|net| net.set_clock(mode));
         Ok(())
     }
@@ -379,6 +382,7 @@ impl Hand {
                 .settings;
             change(settings);
             settings.lag = settings.lag.max(0);
+            settings.solid_behind = settings.solid_behind.max(0);
             net.sync(node);
             Ok(())
         })

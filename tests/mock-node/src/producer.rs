@@ -87,7 +87,9 @@ impl Net {
     fn may_pack(&mut self, tx: &Arc<Tx>, number: i64, timestamp: i64) -> bool {
         let until = match self.strike_one(Slot::Inclusion, tx) {
             None => return true,
-            Some(Fault::DelayInclusion { blocks }) if blocks > 0 => Until::Height(number + blocks),
+            Some(Fault::DelayInclusion { blocks }) if blocks > 0 => {
+                Until::Height(number.saturating_add(blocks))
+            }
             Some(Fault::IncludeAtExpiration {}) if tx.raw.expiration > timestamp => {
                 Until::Time(tx.raw.expiration)
             }

@@ -181,6 +181,11 @@ impl Rule {
         {
             return Err(format!("{result:?} is no result of a transaction"));
         }
+        if let Fault::Behind { blocks } = self.fault
+            && blocks < 0
+        {
+            return Err(format!("{blocks} blocks behind is ahead"));
+        }
         if let Fault::Body { status, .. } | Fault::Status { status, .. } = &self.fault
             && !(200..=599).contains(status)
         {
