@@ -18,6 +18,8 @@ pub struct Hostile {
 impl Hostile {
     /// Locks so many withdrawals that are due next, and the chain, and keeps its transaction open.
     pub fn hold(&mut self, database: &Database, rows: i64) {
+        // What it holds already it would wait for itself.
+        self.open = None;
         self.open = hold(database, rows).ok();
     }
 
@@ -50,13 +52,13 @@ impl Drop for Hostile {
 
 fn hold(database: &Database, rows: i64) -> Result<Client, postgres::Error> {
     let mut session = database.try_superuser()?;
-    session.batch_execute("begin")?;
+    session.batch_execute("set lock_timeout = '1s'; begin")?;
+    // Whoever files blocks waits for this one.
+    session.query("select from sluice.chain for update", &[])?;
     session.query(
         "select from sluice.withdrawals where due_at is not null order by due_at limit $1 for update skip locked",
         &[&rows],
     )?;
-    // Whoever files blocks waits for this one.
-    session.query("select from sluice.chain for update", &[])?;
     Ok(session)
 }
 
