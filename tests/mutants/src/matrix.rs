@@ -1,4 +1,4 @@
-//! The failure matrix: the tests in `tests/scenarios/tests/{clients,database,nodes,workers}`, a program a folder, as cargo has built
+//! The failure matrix: the tests in `tests/scenarios/tests/{clients,database,nodes,rules,workers}`, a program a folder, as cargo has built
 //! them, run against a PostgreSQL with a mutant in it.
 //!
 //! Two at a time, even where there is only one: the harness then writes a test's name and what became of it in one line, which
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// The folders.
-pub const FOLDERS: [&str; 4] = ["clients", "database", "nodes", "workers"];
+pub const FOLDERS: [&str; 5] = ["clients", "database", "nodes", "rules", "workers"];
 
 /// How many tests run at a time.
 const TEST_THREADS: &str = "--test-threads=2";

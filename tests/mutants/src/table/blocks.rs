@@ -16,7 +16,7 @@ pub const MUTANTS: &[Mutant] = &[
             "from unnest(v_headers) h where h.root_holds is null order by",
         )],
         killer: by(
-            "database",
+            "rules",
             "false_blocks::blocks_that_are_none_or_of_another_chain_are_refused_and_hide_no_payment",
         ),
     },
@@ -29,7 +29,7 @@ pub const MUTANTS: &[Mutant] = &[
             "root_holds: root != [0; 32] || root == root_over(leaves),",
         )],
         killer: by(
-            "database",
+            "rules",
             "false_blocks::blocks_that_are_none_or_of_another_chain_are_refused_and_hide_no_payment",
         ),
     },
@@ -42,7 +42,7 @@ pub const MUTANTS: &[Mutant] = &[
             "if new.parent_id is null then",
         )],
         killer: by(
-            "database",
+            "rules",
             "false_blocks::blocks_that_are_none_or_of_another_chain_are_refused_and_hide_no_payment",
         ),
     },
@@ -67,7 +67,7 @@ pub const MUTANTS: &[Mutant] = &[
             ),
         ],
         killer: by(
-            "database",
+            "rules",
             "false_blocks::blocks_that_are_none_or_of_another_chain_are_refused_and_hide_no_payment",
         ),
     },
@@ -80,7 +80,7 @@ pub const MUTANTS: &[Mutant] = &[
             "   where b.id is null\n",
         )],
         killer: by(
-            "database",
+            "rules",
             "false_blocks::blocks_that_are_none_or_of_another_chain_are_refused_and_hide_no_payment",
         ),
     },
@@ -115,7 +115,7 @@ pub const MUTANTS: &[Mutant] = &[
             ),
         ],
         killer: by(
-            "database",
+            "rules",
             "proofs::a_transaction_that_only_bears_the_withdrawals_tag_settles_nothing",
         ),
     },

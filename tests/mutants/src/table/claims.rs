@@ -72,4 +72,170 @@ pub const MUTANTS: &[Mutant] = &[
             "lost_commits::a_claim_whose_commit_is_lost_hands_out_no_digest_and_the_same_one_is_offered_later",
         ),
     },
+    Mutant {
+        name: "lease_ignored",
+        breaks: "What is leased is nobody else's until the lease is over.",
+        edits: &[edit(
+            CLAIM,
+            "w.attempt > 0 and w.due_at <= v_now\n",
+            "w.attempt > 0 and w.due_at <= v_now + interval '1 hour'\n",
+        )],
+        killer: by(
+            "rules",
+            "calls::a_lease_is_one_workers_until_it_is_over_and_then_the_same_digest_is_anothers_alone",
+        ),
+    },
+    Mutant {
+        name: "lease_by_the_chains_clock",
+        breaks: "Leases use the database's own clock.",
+        edits: &[edit(
+            CLAIM,
+            "then v_now + claim_rows.lease\n",
+            "then to_timestamp(v_tip.timestamp_ms / 1000.0) + claim_rows.lease\n",
+        )],
+        killer: by(
+            "rules",
+            "calls::a_lease_is_one_workers_until_it_is_over_and_then_the_same_digest_is_anothers_alone",
+        ),
+    },
+    Mutant {
+        name: "token_not_raised",
+        breaks: "Each claim raises the fencing token: it tells who really owns the row.",
+        edits: &[edit(
+            CLAIM,
+            "fencing_token = w.fencing_token + case when o.step in ('build', 'sign', 'send') then 1 else 0 end",
+            "fencing_token = w.fencing_token + case when o.step = 'build' then 1 else 0 end",
+        )],
+        killer: by(
+            "rules",
+            "calls::a_lease_is_one_workers_until_it_is_over_and_then_the_same_digest_is_anothers_alone",
+        ),
+    },
+    Mutant {
+        name: "built_anew_while_one_is_live",
+        breaks: "No second envelope while one is live, in signing too, whatever anyone believes was signed.",
+        edits: &[
+            edit(
+                DECISION,
+                "Some(envelope) if envelope.spent => NextStep::Build,",
+                "Some(envelope) if envelope.spent || !envelope.signed => NextStep::Build,",
+            ),
+            edit(
+                CLAIM,
+                "e.txid is null or sluice.is_spent(e.fate, e.receipt) as spent,",
+                "true as spent,",
+            ),
+            edit(
+                "sql/guard.sql",
+                "where v.operation_id = s.operation_id and not sluice.is_spent(v.fate, v.receipt)) > 0",
+                "where v.operation_id = s.operation_id and not sluice.is_spent(v.fate, v.receipt)) > 1",
+            ),
+            edit(
+                "sql/guard_envelopes.sql",
+                "and not sluice.is_spent(v.fate, v.receipt))\n             then 'another envelope",
+                "and v.fate is not null and not sluice.is_spent(v.fate, v.receipt))\n             then 'another envelope",
+            ),
+            edit(
+                "sql/tables.sql",
+                "create unique index envelopes_one_live",
+                "create index envelopes_one_live",
+            ),
+        ],
+        killer: by(
+            "rules",
+            "calls::a_lease_is_one_workers_until_it_is_over_and_then_the_same_digest_is_anothers_alone",
+        ),
+    },
+    Mutant {
+        name: "a_bad_row_stops_all",
+        breaks: "One bad row stops itself.",
+        edits: &[edit(
+            CLAIM,
+            "        perform sluice.set_aside(v_ids[i], v_code || ' ' || v_message);\n",
+            "        raise;\n",
+        )],
+        killer: by(
+            "rules",
+            "calls::a_row_that_raises_is_put_off_and_all_others_in_its_batch_go_on",
+        ),
+    },
+    Mutant {
+        name: "a_bad_row_is_not_put_off",
+        breaks: "One bad row gets its error and a back-off.",
+        edits: &[edit(
+            CLAIM,
+            "        perform sluice.set_aside(v_ids[i], v_code || ' ' || v_message);\n",
+            "        null;\n",
+        )],
+        killer: by(
+            "rules",
+            "calls::a_row_that_raises_is_put_off_and_all_others_in_its_batch_go_on",
+        ),
+    },
+    Mutant {
+        name: "sent_without_intent",
+        breaks: "broadcasting is committed before a byte leaves, by a claim too.",
+        edits: &[
+            edit(
+                CLAIM,
+                "when 'send' then case when o.was = 'signed' then 'broadcasting' else o.was end",
+                "when 'send' then o.was",
+            ),
+            edit(
+                CLAIM,
+                "                    when o.step = 'send' and o.was = 'signed' then array['broadcasting']::sluice.state[]\n",
+                "",
+            ),
+        ],
+        killer: by(
+            "rules",
+            "calls::a_pause_holds_signing_and_first_sends_and_a_resumption_commits_to_sending_before_it_sends",
+        ),
+    },
+    Mutant {
+        name: "wallets_pause_ignored",
+        breaks: "A pause of a wallet holds what it pays.",
+        edits: &[edit(
+            "sql/setup.sql",
+            "and (p.wallet is null or p.wallet = is_paused.wallet)",
+            "and p.wallet is null",
+        )],
+        killer: by(
+            "rules",
+            "calls::a_pause_holds_signing_and_first_sends_and_a_resumption_commits_to_sending_before_it_sends",
+        ),
+    },
+    Mutant {
+        name: "offered_past_its_time",
+        breaks: "An envelope at or past its expiration is neither signed nor sent.",
+        edits: &[edit(
+            DECISION,
+            "tip.is_some_and(|tip| tip >= envelope.expiration)",
+            "tip.is_some_and(|tip| tip.0 == i64::MAX && tip >= envelope.expiration)",
+        )],
+        killer: by(
+            "rules",
+            "calls::what_is_past_its_time_is_neither_signed_nor_sent_while_its_death_is_not_proven",
+        ),
+    },
+    Mutant {
+        name: "never_sent_again",
+        breaks: "The same bytes are sent again, in broadcast too, until included or dead.",
+        edits: &[
+            edit(
+                DECISION,
+                "State::Signed | State::Broadcasting | State::Broadcast => match envelope {",
+                "State::Signed | State::Broadcasting => match envelope {",
+            ),
+            edit(
+                DECISION,
+                "State::Confirmed | State::Failed | State::Rejected => NextStep::Wait,",
+                "State::Broadcast | State::Confirmed | State::Failed | State::Rejected => NextStep::Wait,",
+            ),
+        ],
+        killer: by(
+            "rules",
+            "calls::what_a_node_took_is_sent_again_after_the_interval_and_no_sooner",
+        ),
+    },
 ];

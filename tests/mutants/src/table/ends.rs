@@ -31,7 +31,7 @@ pub const MUTANTS: &[Mutant] = &[
             ),
         ],
         killer: by(
-            "database",
+            "rules",
             "proofs::whoever_reads_block_by_block_sees_the_payment_in_the_last_block_that_may_hold_it",
         ),
     },
@@ -57,7 +57,7 @@ pub const MUTANTS: &[Mutant] = &[
             ),
         ],
         killer: by(
-            "database",
+            "rules",
             "proofs::whoever_reads_block_by_block_sees_the_payment_in_the_last_block_that_may_hold_it",
         ),
     },
@@ -70,7 +70,7 @@ pub const MUTANTS: &[Mutant] = &[
             "closing <= coverage.last",
         )],
         killer: by(
-            "database",
+            "rules",
             "proofs::a_death_counts_at_the_block_that_closes_its_time_and_the_margin_beyond_it_and_no_sooner",
         ),
     },
@@ -79,7 +79,7 @@ pub const MUTANTS: &[Mutant] = &[
         breaks: "observers logins must file the same blocks before a death counts.",
         edits: &[edit(ENVELOPES, "offset s.observers - 1", "offset 0")],
         killer: by(
-            "database",
+            "rules",
             "proofs::where_two_observers_are_asked_for_a_death_counts_once_both_have_read_every_block_of_it",
         ),
     },
@@ -92,7 +92,7 @@ pub const MUTANTS: &[Mutant] = &[
             "where o.first_number is not null",
         )],
         killer: by(
-            "database",
+            "rules",
             "proofs::where_two_observers_are_asked_for_a_death_counts_once_both_have_read_every_block_of_it",
         ),
     },
@@ -105,7 +105,7 @@ pub const MUTANTS: &[Mutant] = &[
             "then least(o.first_number, v_first) else least(o.first_number, v_first) end",
         )],
         killer: by(
-            "database",
+            "rules",
             "proofs::where_two_observers_are_asked_for_a_death_counts_once_both_have_read_every_block_of_it",
         ),
     },
@@ -121,7 +121,7 @@ pub const MUTANTS: &[Mutant] = &[
             edit("sql/guard.sql", ">= v.block_number + a.depth", ">= v.block_number"),
         ],
         killer: by(
-            "database",
+            "rules",
             "proofs::a_success_confirms_at_its_depth_and_not_a_block_sooner",
         ),
     },
@@ -137,7 +137,7 @@ pub const MUTANTS: &[Mutant] = &[
             ),
         ],
         killer: by(
-            "database",
+            "rules",
             "proofs::what_ran_out_of_energy_is_built_anew_in_a_later_slot_since_equal_bytes_would_be_the_same_transaction",
         ),
     },
@@ -150,4 +150,55 @@ pub const MUTANTS: &[Mutant] = &[
             "contention::blocks_that_would_end_in_a_deadlock_give_way_before_and_settle_what_nobody_holds",
         ),
     },
+Mutant {
+name: "a_revert_is_built_anew",
+breaks: "Every named failure but two fails the withdrawal.",
+edits: &[edit("src/core/block.rs", "Self::OutOfEnergy | Self::OutOfTime => ReceiptVerdict::Transient,", "Self::OutOfEnergy | Self::OutOfTime | Self::Revert => ReceiptVerdict::Transient,"),
+edit("src/core/block.rs", "            Self::Revert\n            | Self::BadJumpDestination\n            | Self::OutOfMemory\n            | Self::PrecompiledContract\n            | Self::StackTooSmall\n            | Self::StackTooLarge\n            | Self::IllegalOperation\n            | Self::StackOverflow\n            | Self::JvmStackOverFlow\n            | Self::TransferFailed", "            Self::BadJumpDestination\n            | Self::OutOfMemory\n            | Self::PrecompiledContract\n            | Self::StackTooSmall\n            | Self::StackTooLarge\n            | Self::IllegalOperation\n            | Self::StackOverflow\n            | Self::JvmStackOverFlow\n            | Self::TransferFailed"),
+],
+killer: by("rules", "receipts::each_receipt_pays_fails_is_tried_again_or_waits_for_a_person"),
+},
+Mutant {
+name: "out_of_energy_fails_at_once",
+breaks: "OUT_OF_ENERGY and OUT_OF_TIME are rebuilt.",
+edits: &[edit(DECISION, "ReceiptVerdict::Transient => another,", "ReceiptVerdict::Transient => Settlement::Fail,"),
+],
+killer: by("rules", "receipts::each_receipt_pays_fails_is_tried_again_or_waits_for_a_person"),
+},
+Mutant {
+name: "out_of_energy_never_ends",
+breaks: "5 attempts, then failed.",
+edits: &[edit(DECISION, "ReceiptVerdict::Transient => another,", "ReceiptVerdict::Transient => Settlement::Rebuild,"),
+],
+killer: by("rules", "receipts::what_runs_out_of_energy_is_tried_five_times_and_three_failures_in_a_row_pause_its_wallet"),
+},
+Mutant {
+name: "an_undecided_receipt_fails",
+breaks: "No result, DEFAULT, UNKNOWN or an unknown number decides nothing.",
+edits: &[edit("src/core/block.rs", "                ReceiptVerdict::Undecided\n", "                ReceiptVerdict::Failed\n"),
+],
+killer: by("rules", "receipts::each_receipt_pays_fails_is_tried_again_or_waits_for_a_person"),
+},
+Mutant {
+name: "an_undecided_receipt_pays",
+breaks: "No result, DEFAULT, UNKNOWN or an unknown number decides nothing.",
+edits: &[edit("src/core/block.rs", "            Self::Success => ReceiptVerdict::Success,\n", "            Self::Success | Self::Default => ReceiptVerdict::Success,\n"),
+edit("src/core/block.rs", "            Self::Default | Self::Unknown | Self::Absent | Self::Unlisted(_) => {\n", "            Self::Unknown | Self::Absent | Self::Unlisted(_) => {\n"),
+],
+killer: by("rules", "receipts::each_receipt_pays_fails_is_tried_again_or_waits_for_a_person"),
+},
+Mutant {
+name: "what_nobody_took_counts",
+breaks: "An envelope that died and that no node ever accepted does not count as an attempt.",
+edits: &[edit(DECISION, "Fate::Dead { .. } if !progress.accepted => Settlement::RebuildLater,", "Fate::Dead { .. } if !progress.accepted && progress.tip < 0 => Settlement::RebuildLater,"),
+],
+killer: by("rules", "receipts::an_envelope_that_no_node_took_and_that_died_is_built_anew_later_and_does_not_count"),
+},
+Mutant {
+name: "a_failing_wallet_goes_on",
+breaks: "Three failed receipts in a row pause the wallet.",
+edits: &[edit(OBSERVE, "having count(*) = 3 and bool_and", "having count(*) = 4 and bool_and"),
+],
+killer: by("rules", "receipts::what_runs_out_of_energy_is_tried_five_times_and_three_failures_in_a_row_pause_its_wallet"),
+},
 ];

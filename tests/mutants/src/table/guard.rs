@@ -18,7 +18,7 @@ pub const MUTANTS: &[Mutant] = &[
             "create trigger never_changed before update or truncate on sluice.events",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::nothing_that_is_on_file_is_removed_by_hand_and_no_log_is_rewritten",
         ),
     },
@@ -31,7 +31,7 @@ pub const MUTANTS: &[Mutant] = &[
             "create trigger never_changed before delete or truncate on sluice.events",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::nothing_that_is_on_file_is_removed_by_hand_and_no_log_is_rewritten",
         ),
     },
@@ -44,7 +44,7 @@ pub const MUTANTS: &[Mutant] = &[
             "create trigger never_removed before truncate on sluice.withdrawals",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::nothing_that_is_on_file_is_removed_by_hand_and_no_log_is_rewritten",
         ),
     },
@@ -57,7 +57,7 @@ pub const MUTANTS: &[Mutant] = &[
             "create trigger never_changed before delete or truncate on sluice.blocks",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::nothing_that_is_on_file_is_removed_by_hand_and_no_log_is_rewritten",
         ),
     },
@@ -70,7 +70,7 @@ pub const MUTANTS: &[Mutant] = &[
             "    if from.is_terminal() && from != to {\n        return Err(PathError::Terminal(from));",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::a_withdrawal_that_is_over_is_not_written_over_by_hand",
         ),
     },
@@ -79,7 +79,7 @@ pub const MUTANTS: &[Mutant] = &[
         breaks: "What intake wrote never changes.",
         edits: &[edit(ROW, "    \"amount_units\",\n", "    \"amount\",\n")],
         killer: by(
-            "database",
+            "rules",
             "by_hand::what_was_asked_for_and_what_is_decided_once_stays_as_it_is_by_hand",
         ),
     },
@@ -88,7 +88,7 @@ pub const MUTANTS: &[Mutant] = &[
         breaks: "The wallet is chosen once, and stored.",
         edits: &[edit(ROW, "    \"wallet\",\n", "    \"rail\",\n")],
         killer: by(
-            "database",
+            "rules",
             "by_hand::what_was_asked_for_and_what_is_decided_once_stays_as_it_is_by_hand",
         ),
     },
@@ -101,7 +101,7 @@ pub const MUTANTS: &[Mutant] = &[
             "if token(&new) < 0 {",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::what_was_asked_for_and_what_is_decided_once_stays_as_it_is_by_hand",
         ),
     },
@@ -114,7 +114,7 @@ pub const MUTANTS: &[Mutant] = &[
             "step(Signing, Failed, None)",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::no_step_is_taken_by_hand_that_the_chart_or_the_chain_does_not_allow",
         ),
     },
@@ -127,7 +127,7 @@ pub const MUTANTS: &[Mutant] = &[
             "where v.operation_id = s.operation_id and not sluice.is_spent(v.fate, v.receipt)) > 1",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::no_step_is_taken_by_hand_that_the_chart_or_the_chain_does_not_allow",
         ),
     },
@@ -140,7 +140,7 @@ pub const MUTANTS: &[Mutant] = &[
             "(select max(b.number) from sluice.blocks b) >= v.block_number + a.depth) < 0",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::no_step_is_taken_by_hand_that_the_chart_or_the_chain_does_not_allow",
         ),
     },
@@ -153,7 +153,7 @@ pub const MUTANTS: &[Mutant] = &[
             ">= v.block_number",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::no_step_is_taken_by_hand_that_the_chart_or_the_chain_does_not_allow",
         ),
     },
@@ -162,7 +162,7 @@ pub const MUTANTS: &[Mutant] = &[
         breaks: "signed asks for a signature of the envelope that is to be sent.",
         edits: &[edit(GUARD, "limit 1) is not true", "limit 1) is null")],
         killer: by(
-            "database",
+            "rules",
             "by_hand::no_step_is_taken_by_hand_that_the_chart_or_the_chain_does_not_allow",
         ),
     },
@@ -175,7 +175,7 @@ pub const MUTANTS: &[Mutant] = &[
             "when f.raw_data is null and f.raw_data is distinct from sluice.raw_data(",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::an_envelope_by_hand_pays_what_its_withdrawal_says_or_is_refused",
         ),
     },
@@ -188,7 +188,7 @@ pub const MUTANTS: &[Mutant] = &[
             "",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::an_envelope_by_hand_pays_what_its_withdrawal_says_or_is_refused",
         ),
     },
@@ -208,7 +208,7 @@ pub const MUTANTS: &[Mutant] = &[
             ),
         ],
         killer: by(
-            "database",
+            "rules",
             "by_hand::a_second_envelope_by_hand_is_refused_as_long_as_the_first_can_pay_and_in_its_slot",
         ),
     },
@@ -221,7 +221,7 @@ pub const MUTANTS: &[Mutant] = &[
             "and v.fate is null)\n             then 'another envelope",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::a_second_envelope_by_hand_is_refused_as_long_as_the_first_can_pay_and_in_its_slot",
         ),
     },
@@ -234,7 +234,7 @@ pub const MUTANTS: &[Mutant] = &[
             "when f.slot < (select max(v.slot)",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::a_second_envelope_by_hand_is_refused_as_long_as_the_first_can_pay_and_in_its_slot",
         ),
     },
@@ -247,7 +247,7 @@ pub const MUTANTS: &[Mutant] = &[
             "and n.signature is null",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::a_signature_by_hand_is_the_wallets_and_a_fate_the_chains_and_each_is_written_once",
         ),
     },
@@ -260,7 +260,7 @@ pub const MUTANTS: &[Mutant] = &[
             "where o.signature is not null and n.signature is null",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::a_signature_by_hand_is_the_wallets_and_a_fate_the_chains_and_each_is_written_once",
         ),
     },
@@ -273,7 +273,7 @@ pub const MUTANTS: &[Mutant] = &[
             "          where o.fate = 'included'\n",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::a_signature_by_hand_is_the_wallets_and_a_fate_the_chains_and_each_is_written_once",
         ),
     },
@@ -286,7 +286,7 @@ pub const MUTANTS: &[Mutant] = &[
             "o.fee_limit_sun,\n                 o.permission_id, n.expiration_ms,",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::a_signature_by_hand_is_the_wallets_and_a_fate_the_chains_and_each_is_written_once",
         ),
     },
@@ -299,7 +299,7 @@ pub const MUTANTS: &[Mutant] = &[
             "where true or n.last_block = c.closing",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::a_signature_by_hand_is_the_wallets_and_a_fate_the_chains_and_each_is_written_once",
         ),
     },
@@ -312,7 +312,7 @@ pub const MUTANTS: &[Mutant] = &[
             "where p.txid = n.txid and p.block_number = n.block_number and p.receipt = n.receipt) < 0",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::a_signature_by_hand_is_the_wallets_and_a_fate_the_chains_and_each_is_written_once",
         ),
     },
@@ -325,7 +325,7 @@ pub const MUTANTS: &[Mutant] = &[
             "and (b.number is null",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::a_payment_or_a_block_by_hand_is_one_of_the_followed_chain",
         ),
     },
@@ -338,7 +338,7 @@ pub const MUTANTS: &[Mutant] = &[
             "if new.timestamp_ms < parent.timestamp_ms then",
         )],
         killer: by(
-            "database",
+            "rules",
             "by_hand::a_payment_or_a_block_by_hand_is_one_of_the_followed_chain",
         ),
     },

@@ -1,16 +1,13 @@
 //! What can go wrong with PostgreSQL: rows of the table in `docs/failures.md`, a file for each subject.
 
-mod by_hand;
 mod clock;
 mod contention;
 mod durability;
 mod failing_commits;
-mod false_blocks;
 mod full_disk;
 mod isolation;
 mod lost_commits;
 mod open_transactions;
-mod proofs;
 mod stage;
 mod standby;
 mod stops;
