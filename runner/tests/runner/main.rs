@@ -2,8 +2,6 @@
 
 mod block_json;
 mod commit_rule;
-#[cfg(feature = "failpoints")]
-mod crash_points;
 mod cycle;
 mod follower;
 mod node;
