@@ -68,8 +68,8 @@ pub const MUTANTS: &[Mutant] = &[
             "if envelope.live && !paused && !is_over(envelope, tip) => NextStep::Build,",
         )],
         killer: by(
-            "database",
-            "lost_commits::a_claim_whose_commit_is_lost_hands_out_no_digest_and_the_same_one_is_offered_later",
+            "rules",
+            "calls::a_lease_is_one_workers_until_it_is_over_and_then_the_same_digest_is_anothers_alone",
         ),
     },
     Mutant {
@@ -236,6 +236,26 @@ pub const MUTANTS: &[Mutant] = &[
         killer: by(
             "rules",
             "calls::what_a_node_took_is_sent_again_after_the_interval_and_no_sooner",
+        ),
+    },
+    Mutant {
+        name: "cancelled_while_one_is_live",
+        breaks: "No cancellation while an envelope is live.",
+        edits: &[
+            edit(
+                "sql/people.sql",
+                "       and not sluice.is_spent(e.fate, e.receipt)) then",
+                "       and not sluice.is_spent(e.fate, e.receipt) and e.attempt = 0) then",
+            ),
+            edit(
+                "sql/guard.sql",
+                "where v.operation_id = s.operation_id and not sluice.is_spent(v.fate, v.receipt)) > 0",
+                "where v.operation_id = s.operation_id and not sluice.is_spent(v.fate, v.receipt)) > 1",
+            ),
+        ],
+        killer: by(
+            "rules",
+            "calls::what_an_envelope_can_still_pay_is_not_cancelled",
         ),
     },
 ];

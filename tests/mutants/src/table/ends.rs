@@ -201,4 +201,18 @@ edits: &[edit(OBSERVE, "having count(*) = 3 and bool_and", "having count(*) = 4 
 ],
 killer: by("rules", "receipts::what_runs_out_of_energy_is_tried_five_times_and_three_failures_in_a_row_pause_its_wallet"),
 },
+Mutant {
+name: "what_cannot_be_settled_stops_all",
+breaks: "What cannot be settled stops nobody.",
+edits: &[edit(OBSERVE, "        insert into sluice.unsettled as s (operation_id, error) values (settle_all.ids[i], left(v_code || ' ' || v_message, 500))\n        on conflict (operation_id) do update set error = excluded.error, at = excluded.at;\n", "        raise;\n"),
+],
+killer: by("rules", "receipts::what_cannot_be_settled_stops_nobody_and_is_settled_by_a_later_block"),
+},
+Mutant {
+name: "what_cannot_be_settled_is_forgotten",
+breaks: "What cannot be settled is tried again with every block.",
+edits: &[edit(OBSERVE, "        union all\n        select s.operation_id from sluice.unsettled s\n", ""),
+],
+killer: by("rules", "receipts::what_cannot_be_settled_stops_nobody_and_is_settled_by_a_later_block"),
+},
 ];

@@ -342,4 +342,17 @@ pub const MUTANTS: &[Mutant] = &[
             "by_hand::a_payment_or_a_block_by_hand_is_one_of_the_followed_chain",
         ),
     },
+    Mutant {
+        name: "a_runner_may_write_withdrawals",
+        breaks: "No role writes a table directly, INSERT of intake columns aside.",
+        edits: &[edit(
+            "sql/grants.sql",
+            "grant execute on function\n  sluice.claim_batch,",
+            "grant update on sluice.withdrawals to sluice_runner;\ngrant execute on function\n  sluice.claim_batch,",
+        )],
+        killer: by(
+            "rules",
+            "by_hand::no_login_of_a_role_writes_a_table_by_itself",
+        ),
+    },
 ];

@@ -32,8 +32,8 @@ pub const MUTANTS: &[Mutant] = &[
             ),
         ],
         killer: by(
-            "database",
-            "durability::what_a_runner_was_told_before_a_crash_is_there_after_it_where_other_commits_are_lost",
+            "rules",
+            "calls::a_lease_is_one_workers_until_it_is_over_and_then_the_same_digest_is_anothers_alone",
         ),
     },
     Mutant {
@@ -228,6 +228,19 @@ pub const MUTANTS: &[Mutant] = &[
         killer: by(
             "rules",
             "calls::nothing_that_a_node_says_ends_a_withdrawal_and_what_it_says_of_another_transaction_is_nobodys",
+        ),
+    },
+    Mutant {
+        name: "a_bad_report_stops_all",
+        breaks: "One bad row stops itself, in a report too.",
+        edits: &[edit(
+            RECORD,
+            "    if v_code = 'SL005' or not sluice.is_a_rows_fault(v_code) then\n",
+            "    if v_code <> '00000' then\n",
+        )],
+        killer: by(
+            "rules",
+            "calls::a_report_that_raises_puts_its_own_row_off_and_the_others_of_its_batch_are_filed",
         ),
     },
 ];

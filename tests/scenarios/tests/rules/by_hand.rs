@@ -2,8 +2,9 @@
 //! chain shows is refused, and what is on file is not written over. Each refusal stands beside a statement that is taken.
 
 use postgres::Client;
+use postgres::error::SqlState;
 use sluice_core::envelope::Txid;
-use sluice_scenarios::{Scene, Wallets, Worker};
+use sluice_scenarios::{Role, Scene, Wallets, Worker};
 use uuid::Uuid;
 
 /// Longer than an envelope lives and its last block needs to be solid.
@@ -449,4 +450,33 @@ fn a_payment_or_a_block_by_hand_is_one_of_the_followed_chain() {
             next.replacen("timestamp_ms + 3000", "timestamp_ms", 1),
         ],
     );
+}
+
+#[test]
+fn no_login_of_a_role_writes_a_table_by_itself() {
+    let desk = Desk::open();
+    desk.confirmed();
+    for role in [Role::App, Role::Runner, Role::Operator, Role::Auditor] {
+        let mut client = desk.scene.database.as_role(role);
+        for (table, column) in [
+            ("withdrawals", "state"),
+            ("events", "detail"),
+            ("envelopes", "fate"),
+            ("payments", "receipt"),
+            ("blocks", "id"),
+            ("assets", "depth"),
+            ("wallets", "signer"),
+            ("settings", "margin_blocks"),
+        ] {
+            for statement in [
+                format!("delete from sluice.{table}"),
+                format!("insert into sluice.{table} select * from sluice.{table}"),
+                format!("update sluice.{table} set {column} = default"),
+            ] {
+                let refused = client.batch_execute(&statement).expect_err("no privilege");
+                let code = refused.code().map(SqlState::code);
+                assert_eq!(code, Some("42501"), "{role:?}: {statement}");
+            }
+        }
+    }
 }

@@ -83,18 +83,26 @@ impl Caller {
 
     /// Files this signature; answers the state, and whether the bytes are now to be sent. No state: not the caller's.
     pub fn sign(&mut self, task: &Handed, signature: &[u8]) -> (Option<String>, bool) {
-        let result = json!([{
-            "operation_id": task.operation_id,
-            "fencing_token": task.token,
-            "txid": task.txid.to_string(),
-            "signature": hex(signature),
-        }]);
-        let row = self.client.query_one(
+        self.file(&json!([signed(task, signature)])).remove(0)
+    }
+
+    /// Signs all of them as their wallets do, in one batch; answers the states.
+    pub fn sign_all(&mut self, tasks: &[Handed]) -> Vec<Option<String>> {
+        let results: Value = tasks
+            .iter()
+            .map(|task| signed(task, &task.good_signature()))
+            .collect();
+        let filed = self.file(&results);
+        filed.into_iter().map(|(state, _)| state).collect()
+    }
+
+    fn file(&mut self, results: &Value) -> Vec<(Option<String>, bool)> {
+        let rows = self.client.query(
             "select state::text, action is not distinct from 'broadcast' from sluice.record_signatures($1, $2)",
-            &[&self.name, &result],
+            &[&self.name, results],
         );
-        let row = row.expect("a signature is answered");
-        (row.get(0), row.get(1))
+        let rows = rows.expect("signatures are answered");
+        rows.iter().map(|row| (row.get(0), row.get(1))).collect()
     }
 
     /// Files what a node said; answers the states. No state: not the caller's.
@@ -144,6 +152,15 @@ impl Caller {
         );
         row.expect("what is held can be given back").get(0)
     }
+}
+
+fn signed(task: &Handed, signature: &[u8]) -> Value {
+    json!({
+        "operation_id": task.operation_id,
+        "fencing_token": task.token,
+        "txid": task.txid.to_string(),
+        "signature": hex(signature),
+    })
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -1,6 +1,7 @@
 //! The runner's calls, from whoever makes them: what is another's is not touched, what a node says decides nothing, and one bad row
 //! stops itself. Made by hand, so that no care of the runner's stands before the database's own.
 
+use postgres::error::SqlState;
 use sluice_core::envelope::Txid;
 use sluice_scenarios::{Role, Scene, Wallets};
 use uuid::Uuid;
@@ -202,8 +203,8 @@ fn what_a_node_took_is_sent_again_after_the_interval_and_no_sooner() {
 #[test]
 fn what_is_past_its_time_is_neither_signed_nor_sent_while_its_death_is_not_proven() {
     let scene = Scene::start();
-    // Its time is over, and it is not dead for a while.
-    set(&scene, "margin_blocks", "1000");
+    // Its time is over, and it is not dead for eight hours.
+    set(&scene, "margin_blocks", "10000");
     set(&scene, "lease", "1 hour");
     let [slow, forgotten] = [1, 2].map(|n| scene.submit(n, "25"));
     let mut worker = Caller::new(&scene, "one");
@@ -222,6 +223,7 @@ fn what_is_past_its_time_is_neither_signed_nor_sent_while_its_death_is_not_prove
     scene.follow();
     assert_eq!(worker.claim(), []);
     assert_eq!(scene.state(forgotten), "signing");
+    assert_eq!(text(&scene, forgotten, "attempt").as_deref(), Some("1"));
 }
 
 #[test]
@@ -301,4 +303,54 @@ fn a_row_that_raises_is_put_off_and_all_others_in_its_batch_go_on() {
             .iter()
             .any(|task| task.operation_id == poisoned)
     );
+}
+
+#[test]
+fn a_report_that_raises_puts_its_own_row_off_and_the_others_of_its_batch_are_filed() {
+    let scene = Scene::start();
+    for n in 0..4 {
+        scene.submit(n, "25");
+    }
+    let mut worker = Caller::new(&scene, "one");
+    let tasks = worker.claim();
+    let poisoned = tasks[1].operation_id;
+    let mut superuser = scene.database.superuser();
+    let poison = format!(
+        "alter table sluice.withdrawals add constraint poison
+           check (operation_id <> '{poisoned}' or state <> 'broadcasting')"
+    );
+    superuser
+        .batch_execute(&poison)
+        .expect("a constraint can be added");
+    let states = worker.sign_all(&tasks);
+    for (task, state) in tasks.iter().zip(states) {
+        let expected = (task.operation_id != poisoned).then_some("broadcasting");
+        assert_eq!(state.as_deref(), expected);
+    }
+    assert_eq!(scene.state(poisoned), "signing");
+    let error = text(&scene, poisoned, "last_error").expect("it says why");
+    assert!(error.contains("poison"), "{error}");
+}
+
+#[test]
+fn what_an_envelope_can_still_pay_is_not_cancelled() {
+    let scene = Scene::start();
+    let mut worker = Caller::new(&scene, "one");
+    let operation_id = scene.submit(1, "25");
+    worker.carry();
+    let mut operator = scene.database.as_role(Role::Operator);
+    let mut cancel = || {
+        operator
+            .query_one(
+                "select sluice.cancel($1, 'asked for twice')::text",
+                &[&operation_id],
+            )
+            .map(|row| row.get::<_, String>(0))
+    };
+    let refused = cancel().expect_err("it may be out");
+    assert_eq!(refused.code(), Some(&SqlState::from_code("SL012")));
+    assert_eq!(scene.state(operation_id), "broadcast");
+    scene.advance(420);
+    scene.follow();
+    assert_eq!(cancel().expect("it is dead"), "failed");
 }

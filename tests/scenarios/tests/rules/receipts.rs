@@ -152,3 +152,36 @@ fn an_envelope_that_no_node_took_and_that_died_is_built_anew_later_and_does_not_
     scene.follow();
     assert_ne!(worker.claim_one().txid, task.txid);
 }
+
+#[test]
+fn what_cannot_be_settled_stops_nobody_and_is_settled_by_a_later_block() {
+    let scene = Scene::start();
+    let ids: Vec<Uuid> = (0..4).map(|n| scene.submit(n, "25")).collect();
+    let poisoned = ids[1];
+    let mut superuser = scene.database.superuser();
+    let poison = format!(
+        "alter table sluice.withdrawals add constraint poison
+           check (operation_id <> '{poisoned}' or state <> 'confirmed')"
+    );
+    superuser
+        .batch_execute(&poison)
+        .expect("a constraint can be added");
+    let mut worker = Caller::new(&scene, "one");
+    assert_eq!(carry(&scene, &mut worker), ids.len());
+    for operation_id in &ids {
+        let expected = if *operation_id == poisoned {
+            "broadcast"
+        } else {
+            "confirmed"
+        };
+        assert_eq!(scene.state(*operation_id), expected);
+    }
+
+    superuser
+        .batch_execute("alter table sluice.withdrawals drop constraint poison")
+        .expect("a constraint can be dropped");
+    scene.advance(3);
+    scene.follow();
+    assert_eq!(scene.state(poisoned), "confirmed");
+    assert_eq!(scene.network.transactions().len(), ids.len());
+}
