@@ -62,6 +62,41 @@ impl Scene {
         assert_eq!(built, 1, "{operation_id}: envelopes");
     }
 
+    /// Whatever happened: each withdrawal on file was paid at most once, exactly those that are confirmed were paid, each the sum
+    /// on file, and the chain holds no other success out of our wallets.
+    ///
+    /// # Panics
+    /// Where that is not so.
+    pub fn assert_chain_and_database_agree(&self) {
+        let tags = self.network.tags();
+        let rows = self.database.superuser().query(
+            "select operation_id, state = 'confirmed', amount_units::text from sluice.withdrawals",
+            &[],
+        );
+        let mut confirmed = 0;
+        for row in rows.expect("withdrawals can be read") {
+            let (operation_id, is_confirmed, units): (Uuid, bool, String) =
+                (row.get(0), row.get(1), row.get(2));
+            let on_chain = tags
+                .get(&tag_of(operation_id).to_string())
+                .cloned()
+                .unwrap_or_default();
+            assert_eq!(
+                on_chain.successes,
+                u64::from(is_confirmed),
+                "{operation_id}: {on_chain:?}"
+            );
+            if is_confirmed {
+                assert_eq!(on_chain.units, units, "{operation_id}");
+                confirmed += 1;
+            }
+        }
+        let totals = self.network.totals();
+        let transfers: u64 = totals.iter().map(|total| total.transfers).sum();
+        let solid: u64 = totals.iter().map(|total| total.solid_transfers).sum();
+        assert_eq!((transfers, solid), (confirmed, confirmed), "{totals:?}");
+    }
+
     /// Lets time pass until all of these withdrawals are confirmed. Somebody must work.
     pub fn let_time_pass_until_confirmed(&self, operation_ids: &[Uuid]) {
         self.let_time_pass_until("every withdrawal is confirmed", || {
