@@ -1,5 +1,7 @@
 //! What every scenario asks first: where the money went, as the network's own log and chain tell it.
 
+use std::collections::HashMap;
+
 use sluice_core::envelope::tag;
 use sluice_mock_node::{LogFilter, Tag, TxReport};
 use uuid::Uuid;
@@ -32,9 +34,7 @@ impl Scene {
     /// # Panics
     /// Where that is not so.
     pub fn assert_each_paid_once_and_nothing_else(&self, operation_ids: &[Uuid]) {
-        for operation_id in operation_ids {
-            self.assert_paid_once(*operation_id);
-        }
+        self.assert_each_paid_once(operation_ids);
         let sent = self.network.transactions();
         assert_eq!(sent.len(), operation_ids.len(), "{sent:#?}");
     }
@@ -44,57 +44,44 @@ impl Scene {
     /// # Panics
     /// Where that is not so.
     pub fn assert_paid_once(&self, operation_id: Uuid) {
-        let transactions = self.transactions_of(operation_id);
-        let [paid] = transactions.as_slice() else {
-            panic!("{operation_id}: one transaction: {transactions:#?}")
-        };
-        assert_eq!(
-            (paid.accepts, paid.result.as_deref(), paid.solid),
-            (1, Some("SUCCESS"), true),
-            "{operation_id}: {paid:#?}"
-        );
-        assert_eq!(self.state(operation_id), "confirmed", "{operation_id}");
-        let row = self.database.superuser().query_one(
-            "select count(*) from sluice.envelopes where operation_id = $1",
-            &[&operation_id],
-        );
-        let built: i64 = row.expect("envelopes can be counted").get(0);
-        assert_eq!(built, 1, "{operation_id}: envelopes");
+        self.assert_each_paid_once(&[operation_id]);
     }
 
-    /// Whatever happened: each withdrawal on file was paid at most once, exactly those that are confirmed were paid, each the sum
-    /// on file, and the chain holds no other success out of our wallets.
+    /// The same of each of these.
     ///
     /// # Panics
     /// Where that is not so.
-    pub fn assert_chain_and_database_agree(&self) {
-        let tags = self.network.tags();
-        let rows = self.database.superuser().query(
-            "select operation_id, state = 'confirmed', amount_units::text from sluice.withdrawals",
-            &[],
-        );
-        let mut confirmed = 0;
-        for row in rows.expect("withdrawals can be read") {
-            let (operation_id, is_confirmed, units): (Uuid, bool, String) =
-                (row.get(0), row.get(1), row.get(2));
-            let on_chain = tags
-                .get(&tag_of(operation_id).to_string())
-                .cloned()
-                .unwrap_or_default();
-            assert_eq!(
-                on_chain.successes,
-                u64::from(is_confirmed),
-                "{operation_id}: {on_chain:?}"
-            );
-            if is_confirmed {
-                assert_eq!(on_chain.units, units, "{operation_id}");
-                confirmed += 1;
+    pub fn assert_each_paid_once(&self, operation_ids: &[Uuid]) {
+        let mut by_tag: HashMap<Tag, Vec<TxReport>> = HashMap::new();
+        for transaction in self.network.transactions() {
+            if let Some(tag) = transaction.tag {
+                by_tag.entry(tag).or_default().push(transaction);
             }
         }
-        let totals = self.network.totals();
-        let transfers: u64 = totals.iter().map(|total| total.transfers).sum();
-        let solid: u64 = totals.iter().map(|total| total.solid_transfers).sum();
-        assert_eq!((transfers, solid), (confirmed, confirmed), "{totals:?}");
+        for operation_id in operation_ids {
+            let transactions = by_tag.remove(&tag_of(*operation_id)).unwrap_or_default();
+            let [paid] = transactions.as_slice() else {
+                panic!("{operation_id}: one transaction: {transactions:#?}")
+            };
+            assert_eq!(
+                (paid.accepts, paid.result.as_deref(), paid.solid),
+                (1, Some("SUCCESS"), true),
+                "{operation_id}: {paid:#?}"
+            );
+        }
+        let rows = self.database.superuser().query(
+            "select w.operation_id, w.state::text, (select count(*) from sluice.envelopes e where e.operation_id = w.operation_id)
+               from sluice.withdrawals w where w.operation_id = any ($1)",
+            &[&operation_ids],
+        );
+        let rows = rows.expect("withdrawals can be read");
+        assert_eq!(rows.len(), operation_ids.len(), "each is on file");
+        for row in rows {
+            let (operation_id, state, built): (Uuid, String, i64) =
+                (row.get(0), row.get(1), row.get(2));
+            assert_eq!(state, "confirmed", "{operation_id}");
+            assert_eq!(built, 1, "{operation_id}: envelopes");
+        }
     }
 
     /// Lets time pass until all of these withdrawals are confirmed. Somebody must work.
