@@ -7,6 +7,9 @@
 //! `return(abort)` and `return(stop)` (SIGSTOP to ourselves, until somebody sends SIGCONT). Each says on standard error
 //! that it was reached, so that a test can wait for it.
 
+#[cfg(feature = "failpoints")]
+use rustix::process::{Signal, getpid, kill_process};
+
 /// Makes the enum, the list of all its points and their names from one table.
 macro_rules! points {
     ($($(#[doc = $doc:literal])* $point:ident = $name:literal,)*) => {
@@ -71,7 +74,6 @@ points! {
 /// Does what `FAILPOINTS` says for this point, if anything.
 #[cfg(feature = "failpoints")]
 pub fn point(point: Point) {
-    use rustix::process::{Signal, getpid, kill_process};
     use std::io::Write as _;
 
     fail::fail_point!(point.name(), |action| {
@@ -84,18 +86,38 @@ pub fn point(point: Point) {
             std::process::id()
         );
         let done = match action.as_deref() {
-            Some("kill") => kill_process(getpid(), Signal::KILL),
-            Some("stop") => kill_process(getpid(), Signal::STOP),
+            Some("kill") => kill_process(getpid(), Signal::KILL).map_err(Into::into),
+            Some("stop") => stop(),
             Some("abort") => std::process::abort(),
             other => panic!(
                 "crash point {}: {other:?} is not kill, stop or abort",
                 point.name()
             ),
         };
-        if let (Err(error), _) | (_, Err(error)) = (told, done.map_err(std::io::Error::from)) {
+        if let (Err(error), _) | (_, Err(error)) = (told, done) {
             panic!("crash point {}: {error}", point.name());
         }
     });
+}
+
+/// Stands still here and not a little further: SIGSTOP is the process's, and this thread runs on until one of them, the first
+/// as a rule, has taken it off the queue (Linux, `kernel/signal.c`, `complete_signal` and `do_signal_stop`).
+#[cfg(feature = "failpoints")]
+fn stop() -> std::io::Result<()> {
+    const SIGSTOP_PENDING: u64 = 1 << (19 - 1);
+    kill_process(getpid(), Signal::STOP)?;
+    while cfg!(target_os = "linux") {
+        let status = std::fs::read_to_string("/proc/self/status")?;
+        let pending = status
+            .lines()
+            .find_map(|line| line.strip_prefix("ShdPnd:"))
+            .and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+        if pending.is_none_or(|bits| bits & SIGSTOP_PENDING == 0) {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    Ok(())
 }
 
 /// Nothing: this build has no crash points.
