@@ -3,6 +3,8 @@
 
 pub mod hmac;
 pub mod local;
+#[cfg(feature = "failpoints")]
+mod misbehaving;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -142,8 +144,11 @@ impl Signers {
 }
 
 fn open(rule: &SignerRule) -> Result<Arc<dyn Signer>, SignerSetupError> {
-    Ok(match rule {
+    let signer: Arc<dyn Signer> = match rule {
         SignerRule::Local(source) => Arc::new(local::LocalSigner::open(source)?),
         SignerRule::Hmac(source) => Arc::new(hmac::HmacSigner::open(source)?),
-    })
+    };
+    #[cfg(feature = "failpoints")]
+    let signer: Arc<dyn Signer> = Arc::new(misbehaving::Misbehaving(signer));
+    Ok(signer)
 }
