@@ -55,6 +55,17 @@ impl Worker {
         rows.iter().map(task_of).collect()
     }
 
+    /// Files these results by this call, whatever they say; the state that each element left its withdrawal in, or none where
+    /// it was not the worker's to write.
+    pub fn report(&mut self, call: &str, results: &Value) -> Vec<Option<String>> {
+        let query = format!("select state::text from sluice.{call}($1, $2)");
+        let rows = self
+            .client
+            .query(&query, &[&self.worker_id, results])
+            .expect("results are filed");
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
     /// Signs as the task's wallet does and files the signatures; returns what is now to be sent.
     pub fn sign(&mut self, tasks: &[Task]) -> Vec<Task> {
         let results: Value = tasks
@@ -64,7 +75,7 @@ impl Worker {
                     "operation_id": task.operation_id,
                     "fencing_token": task.fencing_token,
                     "txid": task.txid.to_string(),
-                    "signature": hex(&sign(task)),
+                    "signature": task.signature_in_hex(),
                 })
             })
             .collect();
@@ -102,6 +113,12 @@ impl Worker {
 }
 
 impl Task {
+    /// The signature that its wallet's signer makes.
+    #[must_use]
+    pub fn signature_in_hex(&self) -> String {
+        hex(&sign(self))
+    }
+
     /// The transaction as a node takes it.
     ///
     /// # Panics
