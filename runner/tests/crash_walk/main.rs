@@ -9,3 +9,4 @@ mod ground;
 mod kills;
 mod leg;
 mod pauses;
+mod terminations;
