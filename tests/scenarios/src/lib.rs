@@ -2,6 +2,7 @@
 //! Everything a scenario starts ends with it, whatever ends the scenario. A scaffold that cannot be put up panics: that is
 //! a failed test.
 
+pub mod books;
 pub mod disk;
 pub mod money;
 pub mod place;

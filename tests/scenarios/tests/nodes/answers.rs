@@ -224,7 +224,7 @@ fn nothing_but_a_solid_block_past_the_expiration_rebuilds() {
         .map(|id| stage.deaths(*id).len())
         .collect();
     assert!(deaths.iter().all(|deaths| *deaths == 1), "{deaths:?}");
-    stage.scene.assert_chain_and_database_agree();
+    stage.scene.assert_books_agree();
 }
 
 /// How often nodes saw the transaction, whatever they answered.

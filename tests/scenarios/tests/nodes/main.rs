@@ -2,4 +2,9 @@
 //! `docs/failures.md`, a file for each subject.
 
 mod answers;
+mod bad_blocks;
+mod inclusion;
+mod pools;
+mod receipts;
+mod resends;
 mod stage;

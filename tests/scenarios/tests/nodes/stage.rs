@@ -173,7 +173,7 @@ impl Stage {
             assert_eq!(self.envelope(*operation_id), paid.txid);
             assert_eq!(self.scene.state(*operation_id), "confirmed");
         }
-        self.scene.assert_chain_and_database_agree();
+        self.scene.assert_books_agree();
     }
 
     /// The withdrawal's first transaction never came into a block, was proven dead, and the second paid.
