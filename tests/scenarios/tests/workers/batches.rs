@@ -1,5 +1,7 @@
-//! A batch that takes longer than its lease.
+//! Batches that do not come to their end: the lease is shorter, or the runner dies in the middle.
 
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sluice_scenarios::wait::until;
@@ -52,4 +54,34 @@ fn a_lease_shorter_than_its_batch_costs_time_and_every_withdrawal_is_paid_once()
     stage
         .scene
         .assert_each_paid_once_and_nothing_else(&operation_ids);
+}
+
+#[test]
+fn a_runner_killed_in_the_middle_of_a_batch_leaves_each_of_it_where_it_was_and_each_is_paid_once() {
+    let mut stage = Stage::new();
+    let mut operation_ids = vec![];
+    for point in ["sign.before", "sign.after", "send.before", "send.after"] {
+        operation_ids.extend(stage.submit_many(24));
+        let mut victim = stage
+            .runner(point)
+            .set("SLUICE_CONCURRENCY", "4")
+            .set("FAILPOINTS", &format!("{point}=11*off->return(kill)"))
+            .start(&["drain", "--once"]);
+        let ended = victim.wait();
+        assert_eq!(ended.signal(), Some(9), "{point}: {}", victim.log());
+    }
+    // Some wait for their signatures, some may have been sent, some are known to be sent.
+    let states: BTreeSet<String> = stage
+        .standings()
+        .into_iter()
+        .map(|standing| standing.state)
+        .collect();
+    assert!(states.len() >= 2, "{states:?}");
+    stage.scene.advance(31);
+    stage.work_off();
+    stage.finish();
+    let sent_by_several = operation_ids
+        .iter()
+        .filter(|id| stage.scene.sends_of(**id) > 1);
+    assert!(sent_by_several.count() > 0, "some were sent by two");
 }
