@@ -57,6 +57,17 @@ fn states_of(printed: &str) -> Vec<State> {
         .collect()
 }
 
+/// The sequence that comes so many entries after this one.
+fn after(seq: i32, entries: i32) -> i32 {
+    seq.checked_add(entries).unwrap_or_else(|| {
+        raise(
+            Code::BadArgument,
+            "seq: a log has no more entries than an integer counts",
+            "",
+        )
+    })
+}
+
 fn refuse_path(operation_id: &pgrx::Uuid, error: &PathError) -> ! {
     let code = match error {
         PathError::Terminal(_) => Code::Immutable,
@@ -135,7 +146,7 @@ fn withdrawals_before_update<'a>(
     let mut hash = old.get::<Vec<u8>>("hash");
     let mut seq = old_seq;
     for (index, step) in steps.iter().enumerate() {
-        seq += 1;
+        seq = after(seq, 1);
         let detail = named
             .then(|| new.json_element("step_detail", i32::try_from(index).unwrap_or(i32::MAX)))
             .flatten();
@@ -197,12 +208,13 @@ fn entries_of(
     let mut from = from_state.as_deref().map(state_of);
     let mut hash = previous;
     let mut rows = vec![];
-    for (index, to) in (0..).zip(states_of(path)) {
+    for (place, to) in (1..).zip(states_of(path)) {
         // SAFETY: the function's declaration makes the argument jsonb.
-        let detail = details.and_then(|details| unsafe { json_element(details.datum(), index) });
+        let detail =
+            details.and_then(|details| unsafe { json_element(details.datum(), place - 1) });
         let entry = Entry {
             operation_id: *operation_id.as_bytes(),
-            seq: seq + 1 + index,
+            seq: after(seq, place),
             from,
             to,
             at_us: pg_sys::TimestampTz::from(at),
