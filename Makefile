@@ -1,6 +1,6 @@
 # sluice: the commands. Each installs what is missing first (scripts/setup, quick when nothing is).
 
-.PHONY: chaos demo mutants test psql setup
+.PHONY: chaos demo fuzz mutants test psql setup
 
 demo: ## the story of a withdrawal on the terminal, with crashes and a lying node, in under a minute once built
 	@scripts/demo
@@ -10,6 +10,9 @@ test: ## every test
 
 chaos: ## every fault at once, SEED=… OPS=1000 WORKERS=4 MINUTES=3, and a verifier at the end
 	@SEED="$(SEED)" OPS="$(OPS)" WORKERS="$(WORKERS)" MINUTES="$(MINUTES)" scripts/chaos
+
+fuzz: ## generated input for all that parses bytes, and for every SQL function and table: SECONDS=600 in all, SEED=…
+	@FUZZ_SECONDS="$(SECONDS)" SEED="$(SEED)" scripts/fuzz
 
 mutants: ## sluice with one rule broken at a time: the whole failure matrix against each (a night's work; scripts/mutants NAME… for some)
 	@scripts/mutants --matrix $(NAMES)
