@@ -58,7 +58,8 @@ impl Workshop {
             .args(["--no-default-features", "--features", &self.feature])
             .current_dir(self.sources())
             .env("CARGO_TARGET_DIR", self.directory.join("target"))
-            .env("CARGO_INCREMENTAL", "0")
+            // One mutant after the other differs from the last in a line or two.
+            .env("CARGO_INCREMENTAL", "1")
             .output()?;
         if !output.status.success() {
             let complaint = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -16,8 +16,8 @@ pub const MUTANTS: &[Mutant] = &[
             "order by w.due_at limit least(v_room, claim_batch.batch_size - cardinality(v_ids)) for update);\n    v_ids := v_ids || v_more;",
         )],
         killer: by(
-            "database",
-            "open_transactions::a_row_that_stays_locked_before_its_claim_is_passed_over_and_paid_later",
+            "rules",
+            "calls::what_somebody_holds_is_passed_over_by_a_claim_that_hands_out_all_else",
         ),
     },
     Mutant {
@@ -29,8 +29,8 @@ pub const MUTANTS: &[Mutant] = &[
             "w.attempt > 0 and w.due_at is null\n",
         )],
         killer: by(
-            "database",
-            "clock::a_clock_that_jumps_a_day_back_and_ahead_builds_nothing_anew_and_strands_nothing",
+            "rules",
+            "calls::a_time_further_ahead_than_any_legal_one_was_written_by_a_clock_that_jumped_and_counts_as_passed",
         ),
     },
     Mutant {
@@ -42,8 +42,8 @@ pub const MUTANTS: &[Mutant] = &[
             "w.attempt = 0 and w.due_at is null and",
         )],
         killer: by(
-            "database",
-            "clock::a_clock_that_jumps_a_day_back_and_ahead_builds_nothing_anew_and_strands_nothing",
+            "rules",
+            "calls::a_time_further_ahead_than_any_legal_one_was_written_by_a_clock_that_jumped_and_counts_as_passed",
         ),
     },
     Mutant {
@@ -55,8 +55,8 @@ pub const MUTANTS: &[Mutant] = &[
             "if tip.0 < i64::MIN.saturating_sub(facts.freshness_ms) {",
         )],
         killer: by(
-            "database",
-            "clock::a_clock_that_stays_a_day_off_pays_all_the_same_or_waits",
+            "rules",
+            "calls::nothing_is_built_while_the_newest_followed_block_is_old",
         ),
     },
     Mutant {
@@ -256,6 +256,19 @@ pub const MUTANTS: &[Mutant] = &[
         killer: by(
             "rules",
             "calls::what_an_envelope_can_still_pay_is_not_cancelled",
+        ),
+    },
+    Mutant {
+        name: "no_skip_locked_under_way",
+        breaks: "A claim passes over rows that somebody holds, those under way too.",
+        edits: &[edit(
+            CLAIM,
+            "     order by w.due_at limit claim_batch.batch_size for update skip locked);",
+            "     order by w.due_at limit claim_batch.batch_size for update);",
+        )],
+        killer: by(
+            "rules",
+            "calls::what_somebody_holds_is_passed_over_by_a_claim_that_hands_out_all_else",
         ),
     },
 ];

@@ -51,6 +51,14 @@ impl Caller {
         }
     }
 
+    /// Waits for no lock longer than a moment: what would wait for ever fails soon.
+    pub fn impatient(mut self) -> Self {
+        self.client
+            .batch_execute("set lock_timeout = '500ms'")
+            .expect("a setting can be made");
+        self
+    }
+
     pub fn claim(&mut self) -> Vec<Handed> {
         let rows = self.client.query(
             "select operation_id, fencing_token, state::text, action::text, wallet, txid, raw_data, signature

@@ -1,6 +1,8 @@
 //! The runner's calls, from whoever makes them: what is another's is not touched, what a node says decides nothing, and one bad row
 //! stops itself. Made by hand, so that no care of the runner's stands before the database's own.
 
+use std::collections::BTreeSet;
+
 use postgres::error::SqlState;
 use sluice_core::envelope::Txid;
 use sluice_scenarios::{Role, Scene, Wallets};
@@ -353,4 +355,74 @@ fn what_an_envelope_can_still_pay_is_not_cancelled() {
     scene.advance(420);
     scene.follow();
     assert_eq!(cancel().expect("it is dead"), "failed");
+}
+
+#[test]
+fn what_somebody_holds_is_passed_over_by_a_claim_that_hands_out_all_else() {
+    let scene = Scene::start();
+    let [leased, free_again] = [1, 2].map(|n| scene.submit(n, "25"));
+    Caller::new(&scene, "dead").claim();
+    scene.advance(PAST_A_LEASE_S);
+    scene.follow();
+    let [held, free] = [3, 4].map(|n| scene.submit(n, "25"));
+    let mut holder = scene.database.superuser();
+    let mut transaction = holder.transaction().expect("a transaction begins");
+    let locked = transaction.query(
+        "select from sluice.withdrawals where operation_id = any ($1) for update",
+        &[&vec![leased, held]],
+    );
+    assert_eq!(locked.expect("rows can be locked").len(), 2);
+    let mut worker = Caller::new(&scene, "one").impatient();
+    let handed: BTreeSet<Uuid> = worker
+        .claim()
+        .iter()
+        .map(|task| task.operation_id)
+        .collect();
+    assert_eq!(handed, BTreeSet::from([free_again, free]));
+    drop(transaction);
+    let handed: BTreeSet<Uuid> = worker
+        .claim()
+        .iter()
+        .map(|task| task.operation_id)
+        .collect();
+    assert_eq!(handed, BTreeSet::from([leased, held]));
+}
+
+#[test]
+fn a_time_further_ahead_than_any_legal_one_was_written_by_a_clock_that_jumped_and_counts_as_passed()
+{
+    let scene = Scene::start();
+    let leased = scene.submit(1, "25");
+    Caller::new(&scene, "dead").claim();
+    let requested = scene.submit(2, "25");
+    let mut superuser = scene.database.superuser();
+    let mut due_in = |interval: &str| {
+        let due =
+            format!("update sluice.withdrawals set due_at = sluice.now() + interval '{interval}'");
+        superuser
+            .batch_execute(&due)
+            .expect("a time can be set by hand");
+    };
+    let mut worker = Caller::new(&scene, "one");
+    due_in("1 hour");
+    assert_eq!(worker.claim(), [], "as long as a lease may be");
+    due_in("1 day");
+    let handed: BTreeSet<Uuid> = worker
+        .claim()
+        .iter()
+        .map(|task| task.operation_id)
+        .collect();
+    assert_eq!(handed, BTreeSet::from([leased, requested]));
+}
+
+#[test]
+fn nothing_is_built_while_the_newest_followed_block_is_old() {
+    let scene = Scene::start();
+    let operation_id = scene.submit(1, "25");
+    let mut worker = Caller::new(&scene, "one");
+    scene.advance(300);
+    assert_eq!(worker.claim(), []);
+    assert_eq!(scene.state(operation_id), "requested");
+    scene.follow();
+    assert_eq!(worker.claim_one().operation_id, operation_id);
 }
