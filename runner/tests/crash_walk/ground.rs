@@ -45,6 +45,17 @@ pub struct Walk {
     rule: Option<u64>,
 }
 
+/// What a write of anybody to a withdrawal would change.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub operation_id: Uuid,
+    pub state: String,
+    pub attempt: i32,
+    pub fencing_token: i64,
+    pub seq: i32,
+    pub hash: Vec<u8>,
+}
+
 impl Walk {
     /// What it is called when it fails, and the runner that is struck on it.
     pub fn name(&self) -> String {
@@ -222,15 +233,22 @@ impl Ground {
         }
     }
 
-    /// Where each withdrawal stands: its state, how far its log goes, and the log's last hash.
-    pub fn rows(&self) -> Vec<(Uuid, String, i32, Vec<u8>)> {
+    /// Where each withdrawal stands.
+    pub fn rows(&self) -> Vec<Standing> {
         let rows = self.scene.database.superuser().query(
-            "select operation_id, state::text, seq, hash from sluice.withdrawals order by operation_id",
+            "select operation_id, state::text, attempt, fencing_token, seq, hash from sluice.withdrawals order by operation_id",
             &[],
         );
         rows.expect("withdrawals can be read")
             .iter()
-            .map(|row| (row.get(0), row.get(1), row.get(2), row.get(3)))
+            .map(|row| Standing {
+                operation_id: row.get(0),
+                state: row.get(1),
+                attempt: row.get(2),
+                fencing_token: row.get(3),
+                seq: row.get(4),
+                hash: row.get(5),
+            })
             .collect()
     }
 

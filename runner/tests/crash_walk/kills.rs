@@ -1,6 +1,7 @@
 //! Runners that are killed: SIGKILL at each crash point, with each fault of the nodes.
 
 use std::os::unix::process::ExitStatusExt as _;
+use std::panic::{self, AssertUnwindSafe};
 use std::thread;
 
 use sluice_runner::crash::Point;
@@ -23,6 +24,7 @@ fn kill_at(ground: &mut Ground, point: Point, fault: NodeFault) {
 /// Walks to these points with every fault; what went wrong.
 fn walk(points: &[Point]) -> Vec<String> {
     let mut ground = Ground::new();
+    let mut complaints = vec![];
     // The longest there is: whatever is to be sent three times comes to it before its envelope expires.
     ground.set_time_to_live("600 seconds");
     for point in points {
@@ -31,11 +33,17 @@ fn walk(points: &[Point]) -> Vec<String> {
             if fault == NodeFault::Lagging {
                 ground.finish();
             }
-            kill_at(&mut ground, *point, fault);
+            // One that breaks off says so, and the others go on.
+            let strike = AssertUnwindSafe(|| kill_at(&mut ground, *point, fault));
+            if panic::catch_unwind(strike).is_err() {
+                let (point, fault) = (point.name(), fault.name());
+                complaints.push(format!("{point}/{fault}: broken off, see above"));
+            }
         }
         ground.finish();
     }
-    ground.complaints()
+    complaints.extend(ground.complaints());
+    complaints
 }
 
 #[test]
