@@ -3,6 +3,7 @@
 
 mod answers;
 mod bad_blocks;
+mod branches;
 mod folded_blocks;
 mod inclusion;
 mod pools;
