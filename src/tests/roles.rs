@@ -47,7 +47,10 @@ mod tests {
                 "sluice_operator",
                 "add_wallet cancel explain fate follow_from pause resume set_asset set_setting timeline verify verify withdrawal",
             ),
-            ("sluice_auditor", "explain fate timeline verify verify withdrawal"),
+            (
+                "sluice_auditor",
+                "explain fate timeline verify verify withdrawal",
+            ),
             ("sluice_approver", "explain fate timeline withdrawal"),
             ("sluice_voucher", ""),
         ] {
