@@ -102,6 +102,10 @@ const SENSIBLE: &[(&str, &str)] = &[
         "55000",
         "an object that is not in the state for it, such as a view",
     ),
+    (
+        "55P03",
+        "a lock that another connection of the same session holds",
+    ),
 ];
 
 /// Parts of messages with which others than we refuse as `XX000`, whether that may be told to members of sluice's roles, who call
@@ -116,6 +120,11 @@ const OF_OTHERS: &[(&str, bool, &str)] = &[
         "PgTrigger::from_fcinfo failed: NotTrigger",
         false,
         "pgrx: a trigger's function is called as another",
+    ),
+    (
+        "a text version of jsonb must be a valid json",
+        false,
+        "pgrx: its jsonb nests less deep than PostgreSQL's",
     ),
     (
         "unsupported jsonb version number",
@@ -196,7 +205,7 @@ impl Session {
             .get(0);
         client
             .batch_execute(&format!(
-                "set statement_timeout = '{STATEMENT_TIMEOUT}'; set client_min_messages = 'error'; set jit = off"
+                "set statement_timeout = '{STATEMENT_TIMEOUT}'; set client_min_messages = 'error'; set jit = off; select setseed(0.5)"
             ))
             .expect("settings can be set");
         if who == Who::Owner {
@@ -258,6 +267,11 @@ impl Session {
             "-v",
             "VERBOSITY=sqlstate",
         ]);
+        // Our own transaction may hold what this one waits for.
+        psql.env(
+            "PGOPTIONS",
+            format!("-c lock_timeout=500ms -c statement_timeout={STATEMENT_TIMEOUT}"),
+        );
         match self.who {
             Who::Member(role) => drop(psql.env("PGUSER", role.login())),
             Who::Owner => drop(psql.args(["-c", "set role sluice_owner"])),
