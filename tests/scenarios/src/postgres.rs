@@ -1,8 +1,9 @@
 //! A throwaway PostgreSQL: its own data directory, socket and port, durable as a real one is, gone when dropped.
 
+use std::env;
 use std::fs;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
@@ -118,8 +119,7 @@ impl Postgres {
     /// Starts one with these settings and everything that it writes in this directory.
     #[must_use]
     pub fn start_in(directory: TempDir, settings: &[(&str, &str)]) -> Self {
-        let password = Uuid::new_v4().simple().to_string();
-        initdb(&directory, &password);
+        let password = make_data(&directory);
         let mut new = Self {
             directory,
             port: 0,
@@ -425,9 +425,40 @@ impl Database {
     }
 }
 
-fn initdb(directory: &TempDir, password: &str) {
+/// Makes a data directory in this directory, and returns the superuser's password. Making one takes a second of two that a scenario
+/// has; so the first of a run (SLUICE_TMP, which `scripts/test` clears away) is kept, and the others are copies of it.
+fn make_data(directory: &TempDir) -> String {
+    let Some(run) = env::var_os("SLUICE_TMP") else {
+        return initdb(directory);
+    };
+    let template = Path::new(&run).join("data-template");
+    if !template.exists() {
+        let fresh = scratch("new-template");
+        initdb(&fresh);
+        // Whoever comes first puts it there; who comes second has made one in vain.
+        if fs::rename(fresh.path(), &template).is_ok() {
+            let _moved = fresh.keep();
+        }
+    }
+    let copied = as_postgres(Path::new("cp"), "TERM")
+        .arg("-a")
+        .arg(template.join("data"))
+        .arg(directory.path())
+        .output()
+        .expect("cp can be started");
+    assert!(
+        copied.status.success(),
+        "cp: {}",
+        String::from_utf8_lossy(&copied.stderr)
+    );
+    fs::read_to_string(template.join("password")).expect("the superuser's password can be read")
+}
+
+/// Makes one from nothing.
+fn initdb(directory: &TempDir) -> String {
+    let password = Uuid::new_v4().simple().to_string();
     let password_file = directory.path().join("password");
-    fs::write(&password_file, password).expect("the superuser's password can be written");
+    fs::write(&password_file, &password).expect("the superuser's password can be written");
     let made = as_postgres(&postgres_program("initdb"), "TERM")
         .args([
             "--no-sync",
@@ -447,6 +478,7 @@ fn initdb(directory: &TempDir, password: &str) {
         "initdb: {}",
         String::from_utf8_lossy(&made.stderr)
     );
+    password
 }
 
 fn end_of(log: &str) -> String {
