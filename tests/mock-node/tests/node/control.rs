@@ -207,7 +207,7 @@ async fn what_cannot_be_done_is_refused_with_its_reason() {
     assert!(
         post("clock", json!({ "mode": "factor", "factor": 0.0 }))
             .await
-            .contains("not above 0")
+            .contains("a factor of 0 is not from")
     );
     let bad = json!({ "kind": "hmac", "owner": "T", "key": "00" });
     assert!(post("wallets", bad).await.contains("address"));
