@@ -1,6 +1,6 @@
 # sluice: the commands. Each installs what is missing first (scripts/setup, quick when nothing is).
 
-.PHONY: chaos demo fuzz mutants test psql setup
+.PHONY: chaos demo fuzz model mutants test psql setup
 
 demo: ## the story of a withdrawal on the terminal, with crashes and a lying node, in under a minute once built
 	@scripts/demo
@@ -13,6 +13,9 @@ chaos: ## every fault at once, SEED=… OPS=1000 WORKERS=4 MINUTES=3, and a veri
 
 fuzz: ## generated input for all that parses bytes, and for every SQL function and table: SECONDS=600 in all, SEED=…
 	@FUZZ_SECONDS="$(SECONDS)" SEED="$(SEED)" scripts/fuzz
+
+model: ## every order of events within bounds, under the shipped decisions: prints the states explored; LONG=1 for larger bounds
+	@scripts/model $(if $(LONG),--long) $(if $(TELL),--tell)
 
 mutants: ## sluice with one rule broken at a time: the whole failure matrix against each (a night's work; scripts/mutants NAME… for some)
 	@scripts/mutants --matrix $(NAMES)

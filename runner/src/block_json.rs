@@ -167,7 +167,7 @@ pub fn checked_block(json: &Value) -> Result<CheckedBlock, BlockJsonError> {
     if claimed_id != id {
         return Err(BlockJsonError::Id {
             number,
-            claimed: hex::encode(claimed_id),
+            claimed: shown(&hex::encode(claimed_id)),
             computed: hex::encode(id),
         });
     }
@@ -187,7 +187,7 @@ pub fn checked_block(json: &Value) -> Result<CheckedBlock, BlockJsonError> {
             number,
             id: hex::encode(id),
             transactions: transactions.len(),
-            claimed: hex::encode(&raw.tx_trie_root),
+            claimed: shown(&hex::encode(&raw.tx_trie_root)),
             computed: hex::encode(computed),
             unread: match unread.as_slice() {
                 [] => String::new(),
@@ -263,7 +263,7 @@ fn transaction(
     for key in fields.object.keys() {
         let known = ["raw_data_hex", "signature", "ret"].contains(&key.as_str());
         if !known && !COMMENTS.contains(&key.as_str()) && unread.len() < 8 {
-            unread.push(format!("{path}.{key}"));
+            unread.push(format!("{path}.{}", shown(key)));
         }
     }
     let raw_data = fields.required_bytes("raw_data_hex")?;
@@ -274,7 +274,7 @@ fn transaction(
             return Err(BlockJsonError::Txid {
                 number,
                 index,
-                claimed: hex::encode(claimed),
+                claimed: shown(&hex::encode(claimed)),
                 computed,
             });
         }
@@ -487,7 +487,7 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| BlockJsonError::UnknownName {
                 number,
                 path: self.at(key),
-                name: name.chars().take(64).collect(),
+                name: shown(&name),
             })
     }
 
@@ -501,10 +501,15 @@ impl<'a> Fields<'a> {
             Some(key) => Err(BlockJsonError::UnknownField {
                 number,
                 path: self.path.clone(),
-                key: key.chars().take(64).collect(),
+                key: shown(key),
             }),
         }
     }
+}
+
+/// What a node wrote, as an error shows it: as much of it as a digest has hex digits.
+fn shown(text: &str) -> String {
+    text.chars().take(64).collect()
 }
 
 fn array<'a>(json: &'a Value, path: &str) -> Result<&'a [Value], BlockJsonError> {

@@ -370,6 +370,46 @@ fn a_changed_byte_anywhere_is_noticed() {
 }
 
 #[test]
+fn a_node_that_writes_at_length_gets_a_short_error() {
+    let vectors = vectors();
+    let (good, _) = vector_block(&vectors, &vectors["blocks"][2]);
+    let long = "ff".repeat(5000);
+    let changed = |pointer: &str, value: Value| {
+        let mut json = good.clone();
+        *json.pointer_mut(pointer).expect("it is there") = value;
+        json
+    };
+    let added = |pointer: &str, key: &str, value: Value| {
+        let mut json = good.clone();
+        json.pointer_mut(pointer).expect("it is there")[key] = value;
+        json
+    };
+    let mut passed_over = changed("/block_header/raw_data/txTrieRoot", json!(long));
+    for (index, shown) in passed_over["transactions"]
+        .as_array_mut()
+        .expect("a list")
+        .iter_mut()
+        .enumerate()
+    {
+        shown[format!("{index}{long}")] = json!(1);
+    }
+    let wrong_receipt = json!([{ "contractRet": long }]);
+    for json in [
+        changed("/blockID", json!(long)),
+        changed("/transactions/0/txID", json!(long)),
+        changed("/transactions/0/raw_data_hex", json!(long)),
+        changed("/transactions/0/ret", wrong_receipt),
+        added("/block_header", &long, json!(1)),
+        added("/block_header/raw_data", &long, json!(1)),
+        passed_over,
+    ] {
+        let error = checked_block(&json).expect_err("it contradicts itself");
+        assert!(error.contradicts_itself(), "{error}");
+        assert!(error.to_string().len() < 1000, "{error}");
+    }
+}
+
+#[test]
 fn what_is_no_block_is_no_answer_and_no_alarm() {
     let vectors = vectors();
     let (good, _) = vector_block(&vectors, &vectors["blocks"][1]);
