@@ -12,8 +12,11 @@ const PROPERTY: &str = "memory";
 /// Calls of each function in a row, with the same arguments: of a leak of a hundred bytes the sum shows.
 const IN_A_ROW: usize = 60;
 
-/// What a backend may have more after its second pass over all functions than after the first, which fills its caches.
+/// What a backend may have more after a pass over all functions that has not filled its caches.
 const GROWTH_KB: u64 = 6 * 1024;
+
+/// How many passes may fill caches, plans and the allocator's own pockets. A leak is in every one.
+const FILLING: usize = 4;
 
 #[test]
 fn a_backend_that_is_called_again_and_again_does_not_grow() {
@@ -44,13 +47,18 @@ fn a_backend_that_is_called_again_and_again_does_not_grow() {
             .collect();
         assert!(calls.len() > 80);
         pass(&mut session, &calls);
-        let before = session.memory_kb();
-        pass(&mut session, &calls);
-        let after = session.memory_kb();
+        let mut taken = vec![session.memory_kb()];
+        for _ in 0..FILLING {
+            pass(&mut session, &calls);
+            taken.push(session.memory_kb());
+            if taken[taken.len() - 1] < taken[taken.len() - 2] + GROWTH_KB {
+                break;
+            }
+        }
         session.assert_sensible(seed);
         assert!(
-            after < before + GROWTH_KB,
-            "{} calls took {before} kB to {after} kB, SEED={seed}",
+            taken.len() <= FILLING,
+            "{} calls a pass, and after each pass kB: {taken:?}, SEED={seed}",
             calls.len() * IN_A_ROW
         );
     }
