@@ -1,5 +1,5 @@
--- claim_batch: leases what is due and does all that needs no network: validates, routes, chooses the wallet, builds the
--- envelope. What is left is a task: sign this digest, or send these bytes. A fixed number of statements, whatever the batch.
+-- claim_batch: leases what is due and does all that needs no network: validates, routes, places the hold, chooses the wallet, builds
+-- the envelope. What is left is a task: sign this digest, or send these bytes. A fixed number of statements, whatever the batch.
 
 -- Which wallets an asset's withdrawals choose among: all of them, or a pool of its own where some are paused for it alone. Without
 -- a SET clause, so that it is inlined.
@@ -23,18 +23,40 @@ declare
   v_tip sluice.blocks;
   v_reference sluice.blocks;
   v_claimed sluice.claimed[];
+  v_fresh uuid[];
+  v_refused uuid[];
+  v_why text[];
+  v_unapproved uuid[] := '{}';
 begin
   select * into v_settings from sluice.settings;
   select * into v_tip from sluice.blocks order by number desc limit 1;
   select * into v_reference from sluice.blocks
    where timestamp_ms >= sluice.slot_begins_ms(sluice.slot_of(v_tip.timestamp_ms)) order by timestamp_ms limit 1;
 
+  -- What was never built is held against the lists, limits, funds and rules of now, and its hold placed.
+  v_fresh := array(
+    select w.operation_id from sluice.withdrawals w
+     where w.operation_id = any (claim_rows.ids) and w.attempt = 0);
+  if cardinality(v_fresh) > 0 then
+    select coalesce(array_agg(r.operation_id), '{}'), coalesce(array_agg(r.why), '{}') into v_refused, v_why
+      from sluice.refusals(v_fresh, array_fill(null::text, array[cardinality(v_fresh)])) r;
+    v_fresh := array(
+      select w.operation_id from sluice.withdrawals w
+       where w.operation_id = any (v_fresh) and (w.state = 'requested' or w.state = 'validated')
+         and w.operation_id not in (select unnest(v_refused)));
+    perform sluice.place_holds(v_fresh);
+    if exists (select from sluice.approval_rules r where r.approvals > 0) then
+      v_unapproved := array(select p.operation_id from sluice.approvals_of(v_fresh) p where p.given < p.needed);
+    end if;
+  end if;
+
+  -- Each part is made once: planned into one another on a wrong guess of their sizes, they would be made once a row.
   with facts as materialized (
-    select w.operation_id, w.state, w.seq, w.to_address, w.amount_units, w.asset, w.wallet, w.attempt, w.due_at, w.sent_ms,
+    select w.operation_id, w.state, w.seq, w.to_address, w.destination, w.amount_units, w.asset, w.wallet, w.attempt, w.due_at, w.sent_ms,
+           w.rail, w.cancel_reason is not null as cancelled,
            w.asset_version <> a.version as asset_changed,
-           w.amount_units < a.minimum_units or w.amount_units > a.maximum_units as out_of_limits,
-           w.to_address = a.contract or exists (select from sluice.wallets l where l.address = w.to_address) as forbidden,
-           a.contract, a.fee_limit_sun,
+           w.operation_id in (select unnest(v_unapproved)) as unapproved,
+           a.contract, a.fee_limit_sun, a.depth,
            e.txid, e.slot, e.wallet as built_from, e.raw_data, e.signature, e.expiration_ms,
            e.txid is null or sluice.is_spent(e.fate, e.receipt) as spent,
            -- Nobody can do anything for it until blocks decide.
@@ -44,7 +66,7 @@ begin
              w.state::text, w.attempt, e.attempt, e.expiration_ms, e.fate is null,
              sluice.is_spent(e.fate, e.receipt),
              e.signature is not null, w.sent_ms, v_tip.timestamp_ms,
-             (extract(epoch from v_settings.resend) * 1000)::bigint, sluice.is_paused(w.wallet, w.asset)) as step
+             (extract(epoch from v_settings.resend) * 1000)::bigint, sluice.is_paused(w.wallet, w.asset), w.cancel_reason is not null) as step
       from sluice.withdrawals w
       join sluice.assets a on a.asset = w.asset
       left join lateral (
@@ -52,35 +74,31 @@ begin
       ) e on true
      where w.operation_id = any (claim_rows.ids)
   ),
-  refused as (
-    select f.operation_id,
-           case
-             when f.asset_changed then 'the asset''s contract or decimals changed since it was asked for'
-             when f.attempt = 0 and f.out_of_limits then 'the amount is outside the asset''s limits, which changed since it was asked for'
-             when f.attempt = 0 and f.forbidden then 'the destination has become one that must not be paid: a wallet of ours, or the token''s contract'
-           end as why
+  refused as materialized (
+    select r.operation_id, r.why from unnest(v_refused, v_why) r (operation_id, why)
+    union all
+    select f.operation_id, 'the asset''s contract or decimals changed since it was asked for'
       from facts f
-     where f.step = 'build' and f.spent
-       and (f.asset_changed or (f.attempt = 0 and (f.out_of_limits or f.forbidden)))
+     where f.step = 'build' and f.spent and f.asset_changed and f.attempt > 0
   ),
-  to_build as (
+  to_build as materialized (
     select f.*,
            row_number() over (partition by f.wallet order by f.due_at, f.operation_id) as place,
            sluice.build_hold(
              f.spent, f.paused, v_tip.timestamp_ms, (extract(epoch from v_now) * 1000)::bigint,
              (extract(epoch from v_settings.freshness) * 1000)::bigint, f.slot, 1) as hold
       from facts f
-     where f.step = 'build' and f.operation_id not in (select r.operation_id from refused r)
+     where f.step = 'build' and not f.unapproved and f.operation_id not in (select r.operation_id from refused r)
   ),
   -- A wallet that is paused for one asset pays the others: withdrawals of such an asset choose among the wallets left to it.
-  pools as (
+  pools as materialized (
     select p.pool, count(*) as size
       from to_build b
      cross join lateral sluice.pool_of(b.asset) p (pool)
      where b.wallet is null and b.hold is null
      group by p.pool
   ),
-  rooms as (
+  rooms as materialized (
     -- Room in each wallet, after those that are already its own.
     select l.address, l.permission_id,
            l.live_window - (select count(*) from sluice.envelopes v where v.wallet = l.address and v.fate is null) as room,
@@ -88,7 +106,7 @@ begin
       from sluice.wallets l
      where not sluice.is_paused(l.address, null)
   ),
-  seats as (
+  seats as materialized (
     -- The wallet with most room first, then the lowest address by its bytes, so that twins agree whatever their databases
     -- collate by; each seat taken leaves one less. What other pools may take is left to them.
     select p.pool, r.address,
@@ -98,7 +116,7 @@ begin
      cross join lateral generate_series(
        0, least(r.room - r.own - (select coalesce(sum(q.size), 0) from pools q where q.pool <> p.pool), p.size)::bigint - 1) as g (taken)
   ),
-  seated as (
+  seated as materialized (
     select b.operation_id, b.hold, coalesce(b.wallet, s.address) as pays, l.permission_id,
            case
              when b.hold is not null then b.hold
@@ -116,7 +134,7 @@ begin
       left join seats s on b.wallet is null and b.hold is null and s.pool = b.pool and s.place = b.rank
       left join rooms l on l.address = coalesce(b.wallet, s.address)
   ),
-  built as (
+  built as materialized (
     select f.operation_id, d.pays, d.permission_id,
            v_reference.timestamp_ms + (extract(epoch from v_settings.time_to_live) * 1000)::bigint as expiration_ms,
            sluice.raw_data(
@@ -126,15 +144,19 @@ begin
       from facts f
       join seated d on d.operation_id = f.operation_id and d.held_by is null
   ),
-  outcome as (
-    select f.operation_id, f.state as was, f.seq, f.attempt, f.sent_ms, f.txid as old_txid, f.signature, f.fee_limit_sun,
+  outcome as materialized (
+    select f.operation_id, f.state as was, f.seq, f.attempt, f.sent_ms, f.txid as old_txid, f.signature, f.fee_limit_sun, f.unapproved,
+           -- The route is decided once, when it is first looked at and nothing refuses it.
+           f.rail is null and f.attempt = 0 and r.why is null and (f.state = 'requested' or b.raw_data is not null) as routes, f.destination, t.reason_code, t.reason, t.settlement, t.depth,
            case when r.why is not null then 'refuse' when b.raw_data is not null then 'build' when f.step = 'build' then 'wait' else f.step end as step,
            r.why, d.held_by, b.pays, b.permission_id,
            coalesce(b.expiration_ms, f.expiration_ms) as expiration_ms,
            coalesce(b.raw_data, f.raw_data) as raw_data,
            coalesce(sluice.txid(b.raw_data), f.txid) as txid,
-           f.step = 'wait' and f.over as waits_for_blocks,
+           f.step = 'wait' and (f.over or f.cancelled) as waits_for_blocks,
            case
+             when f.unapproved then 'approvals'
+             when f.cancelled then 'cancelled'
              when f.step = 'wait' and f.paused then 'paused'
              else d.held_by
            end as holds
@@ -142,41 +164,46 @@ begin
       left join refused r on r.operation_id = f.operation_id
       left join seated d on d.operation_id = f.operation_id
       left join built b on b.operation_id = f.operation_id
+     cross join lateral sluice.decide_route(f.destination, null, f.depth) t
+  ),
+  stepped as materialized (
+    select o.*,
+           case
+             when o.step = 'refuse' then array[case when o.was = 'signing' then 'failed' else 'rejected' end]
+             when o.step = 'build' and o.was = 'requested' then array['validated', 'signing']
+             when o.step = 'build' then array['signing']
+             when o.step = 'send' and o.was = 'signed' then array['broadcasting']
+             when o.routes and o.was = 'requested' then array['validated']
+             else '{}'
+           end::sluice.state[] as path,
+           case when o.routes then jsonb_build_array(sluice.route_detail('external', o.destination, o.reason_code, o.reason, null, o.settlement, o.depth)) end as decision
+      from outcome o
   ),
   written as (
     update sluice.withdrawals w set
-      state = case o.step
-                when 'refuse' then case when o.was = 'signing' then 'failed' else 'rejected' end::sluice.state
-                when 'build' then 'signing'
-                when 'send' then case when o.was = 'signed' then 'broadcasting' else o.was end
-                else o.was
-              end,
+      state = coalesce(o.path[cardinality(o.path)], o.was),
       step_seq = w.seq,
-      step_path = case
-                    when o.step = 'refuse' then array[case when o.was = 'signing' then 'failed' else 'rejected' end::sluice.state]
-                    when o.step = 'build' and o.was = 'requested' then array['validated', 'signing']::sluice.state[]
-                    when o.step = 'build' then array['signing']::sluice.state[]
-                    when o.step = 'send' and o.was = 'signed' then array['broadcasting']::sluice.state[]
-                    else '{}'
-                  end,
+      step_path = o.path,
       step_detail = case
                       when o.step = 'refuse' then
                         jsonb_build_array(
                           jsonb_build_object('reason', o.why)
                           || coalesce((select v.evidence from sluice.evidence_of(array[o.operation_id]) v), '{}'))
-                      when o.step = 'build' and o.was = 'requested' then
-                        jsonb_build_array(
-                          jsonb_build_object('rail', 'external', 'reason_code', 'not_custodied', 'reason', 'destination is not an address we custody'),
-                          jsonb_build_object('txid', encode(o.txid, 'hex'), 'attempt', o.attempt + 1, 'wallet', o.pays, 'expiration_ms', o.expiration_ms, 'ref_block_number', v_reference.number))
                       when o.step = 'build' then
-                        jsonb_build_array(jsonb_build_object('txid', encode(o.txid, 'hex'), 'attempt', o.attempt + 1, 'wallet', o.pays, 'expiration_ms', o.expiration_ms, 'ref_block_number', v_reference.number))
+                        case when o.was = 'requested' then o.decision else '[]' end
+                        || jsonb_build_array(
+                             -- What was walked past its routing by hand is routed with its first envelope.
+                             case when o.routes and o.was <> 'requested' then o.decision -> 0 else '{}' end
+                             || jsonb_build_object('txid', encode(o.txid, 'hex'), 'attempt', o.attempt + 1, 'wallet', o.pays, 'expiration_ms', o.expiration_ms, 'ref_block_number', v_reference.number))
                       when o.step = 'send' and o.was = 'signed' then jsonb_build_array(jsonb_build_object('txid', encode(o.txid, 'hex')))
+                      else o.decision
                     end,
       step_by = claim_rows.worker_id,
       failure_reason = case when o.step = 'refuse' then o.why end,
-      rail = case when o.step = 'build' then coalesce(w.rail, 'external') else w.rail end,
-      reason_code = case when o.step = 'build' then coalesce(w.reason_code, 'not_custodied') else w.reason_code end,
-      reason = case when o.step = 'build' then coalesce(w.reason, 'destination is not an address we custody') else w.reason end,
+      rail = case when o.routes then 'external' else w.rail end,
+      reason_code = case when o.routes then o.reason_code else w.reason_code end,
+      reason = case when o.routes then o.reason else w.reason end,
+      depth = case when o.routes then o.depth else w.depth end,
       wallet = coalesce(w.wallet, o.pays),
       attempt = w.attempt + case when o.step = 'build' then 1 else 0 end,
       accepted = w.accepted and o.step <> 'build',
@@ -187,13 +214,14 @@ begin
       leased_by = case when o.step in ('build', 'sign', 'send') then claim_rows.worker_id end,
       due_at = case
                  when o.step in ('build', 'sign', 'send') then v_now + claim_rows.lease
+                 when o.unapproved then null
                  when o.waits_for_blocks then v_now + v_settings.resend
                  when o.step = 'wait' and o.held_by is null and o.sent_ms is not null then
                    v_now + greatest(interval '1 second', v_settings.resend - interval '1 millisecond' * greatest(0, coalesce(v_tip.timestamp_ms, 0) - o.sent_ms))
                  else v_now + interval '5 seconds'
                end
-      from outcome o
-     where w.operation_id = o.operation_id
+      from stepped o
+     where w.operation_id = o.operation_id and w.operation_id = any (claim_rows.ids)
     returning w.operation_id, w.fencing_token, w.state, o.step, w.wallet, o.txid, o.raw_data, o.signature, o.expiration_ms, w.attempt,
               o.fee_limit_sun, o.permission_id
   )
@@ -218,8 +246,37 @@ begin
 end
 $$;
 
+-- Picks by rail: what custody says is an account's of ours goes the ledger's way, to its end; the rest becomes tasks.
+create function sluice.claim_all(worker_id text, ids uuid[], lease interval) returns setof sluice.task
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_new uuid[];
+  v_credits text[];
+  v_ours uuid[];
+begin
+  select coalesce(array_agg(c.operation_id order by c.operation_id), '{}'), array_agg(c.account order by c.operation_id) into v_new, v_credits
+    from sluice.custodians(array(
+           select w.operation_id from sluice.withdrawals w where w.operation_id = any (claim_all.ids) and w.rail is null and w.attempt = 0)) c;
+  if cardinality(v_new) > 0 then
+    perform sluice.take_in(v_new, v_credits, claim_all.worker_id);
+  end if;
+  v_ours := array(
+    select w.operation_id from sluice.withdrawals w
+     where w.operation_id = any (claim_all.ids) and w.rail = 'internal' and w.state = 'validated' and w.operation_id not in (select unnest(v_new)));
+  if cardinality(v_ours) > 0 then
+    perform sluice.hand_over(v_ours, claim_all.worker_id);
+  end if;
+  v_ours := v_ours || v_new;
+  return query
+  select * from sluice.claim_rows(
+    claim_all.worker_id, array(select u.id from unnest(claim_all.ids) u (id) where u.id not in (select unnest(v_ours))), claim_all.lease);
+end
+$$;
+
 create function sluice.claim_batch(worker_id text, batch_size int default 100, lease interval default null) returns setof sluice.task
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
@@ -279,7 +336,7 @@ begin
   end if;
 
   begin
-    v_tasks := array(select t from sluice.claim_rows(claim_batch.worker_id, v_ids, v_lease) t);
+    v_tasks := array(select t from sluice.claim_all(claim_batch.worker_id, v_ids, v_lease) t);
   exception when others then
     get stacked diagnostics v_code = returned_sqlstate;
     if not sluice.is_a_rows_fault(v_code) then
@@ -288,7 +345,7 @@ begin
     v_tasks := '{}';
     for i in 1 .. cardinality(v_ids) loop
       begin
-        v_some := array(select t from sluice.claim_rows(claim_batch.worker_id, v_ids[i:i], v_lease) t);
+        v_some := array(select t from sluice.claim_all(claim_batch.worker_id, v_ids[i:i], v_lease) t);
         v_tasks := v_tasks || v_some;
       exception when others then
         get stacked diagnostics v_code = returned_sqlstate, v_message = message_text;

@@ -7,7 +7,7 @@ as $$
 begin
   update sluice.settings set
     time_to_live = new.time_to_live, freshness = new.freshness, margin_blocks = new.margin_blocks, lease = new.lease,
-    resend = new.resend, attempts = new.attempts, observers = new.observers, changed_by = new.changed_by,
+    resend = new.resend, attempts = new.attempts, observers = new.observers, custody_function = new.custody_function, changed_by = new.changed_by,
     change_reason = new.change_reason;
   return case when found then null else new end;
 end
@@ -28,7 +28,7 @@ $$;
 
 -- Every change is logged, by whatever way it comes; folding a dump's row is none.
 create function sluice.log_change() returns trigger
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 begin
   if pg_trigger_depth() = 1 then
@@ -61,6 +61,19 @@ create trigger c_log after update on sluice.assets for each row execute function
 create trigger never_removed before delete or truncate on sluice.assets
   for each statement execute function sluice.refuse('withdrawals name it');
 
+-- The rule that the install script wrote gives way to a restored one.
+create function sluice.approval_rules_before_insert() returns trigger
+language plpgsql
+as $$
+begin
+  update sluice.approval_rules set name = new.name, approvals = new.approvals, set_at = new.set_at, set_by = new.set_by
+   where asset = new.asset and at_least_units = new.at_least_units;
+  return case when found then null else new end;
+end
+$$;
+create trigger a_fold before insert on sluice.approval_rules for each row execute function sluice.approval_rules_before_insert();
+
 insert into sluice.settings default values;
 insert into sluice.assets (asset, contract, decimals, minimum_units, maximum_units, fee_limit_sun, depth, reverts_on_failure)
 values ('USDT-TRC20', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t', 6, 1, 1000000000000, 100000000, 0, true);
+insert into sluice.approval_rules (asset, name, at_least_units, approvals) values ('USDT-TRC20', 'default', 0, 0);

@@ -50,7 +50,7 @@ grant execute on function
   sluice.can_transition, sluice.transitions, sluice.chart, sluice.chart_has,
   sluice.amount_in, sluice.amount_out, sluice.amount_recv, sluice.amount_send, sluice.amount_from_text, sluice.amount_from_numeric,
   sluice.amount_from_bigint, sluice.amount_from_int, sluice.amount_from_smallint,
-  sluice.now, sluice.max_time_to_live_ms
+  sluice.now, sluice.max_time_to_live_ms, sluice.is_account_name
 to public;
 
 -- An app inserts and asks; it sees what its own clients may.
@@ -60,6 +60,15 @@ grant execute on function
   sluice.submit(uuid, text, text, text, text, text), sluice.submit(jsonb), sluice.withdrawal
 to sluice_app;
 
+-- Accounts and the addresses of them are the app's to name, and an operator's.
+grant execute on function
+  sluice.set_custody, sluice.drop_custody, sluice.open_account, sluice.close_account, sluice.deposit, sluice.balance, sluice.route
+to sluice_app, sluice_operator;
+
+-- People approve and reject: by their own login, or through an app that vouches for them.
+grant execute on function sluice.approve to sluice_approver, sluice_voucher;
+grant execute on function sluice.reject to sluice_approver, sluice_voucher, sluice_operator;
+
 -- A runner carries.
 grant execute on function
   sluice.claim_batch, sluice.fenced_cas, sluice.record_signatures, sluice.record_broadcasts, sluice.release,
@@ -68,19 +77,23 @@ to sluice_runner;
 
 -- An operator sets up, looks, pauses and cancels.
 grant execute on function
-  sluice.add_wallet, sluice.set_asset, sluice.set_setting, sluice.follow_from, sluice.pause, sluice.resume, sluice.cancel
+  sluice.add_wallet, sluice.set_asset, sluice.set_setting, sluice.follow_from, sluice.pause, sluice.resume, sluice.cancel,
+  sluice.set_approval_rule, sluice.drop_approval_rule, sluice.four_eyes
 to sluice_operator;
 grant execute on function sluice.fate, sluice.withdrawal, sluice.timeline, sluice.explain
 to sluice_operator, sluice_auditor, sluice_approver;
+grant execute on function sluice.balance, sluice.route, sluice.routed to sluice_operator, sluice_auditor;
+grant execute on function sluice.missing_approvals to sluice_operator, sluice_auditor;
 grant execute on function sluice.verify(), sluice.verify(timestamptz) to sluice_operator, sluice_auditor;
 grant select on sluice.overview, sluice.stuck to sluice_operator, sluice_auditor;
-grant select on sluice.settings, sluice.assets, sluice.wallets, sluice.pauses, sluice.changes, sluice.chain, sluice.observers, sluice.workers
+grant select on sluice.settings, sluice.assets, sluice.wallets, sluice.pauses, sluice.changes, sluice.chain, sluice.observers, sluice.workers,
+  sluice.custody, sluice.accounts, sluice.approval_rules
 to sluice_operator;
 
 -- An auditor sees everything and changes nothing.
 grant select on all tables in schema sluice to sluice_auditor;
 
--- What pg_dump brings along: every table's rows, one statement each. The two tables whose rows the install script writes fold a
+-- What pg_dump brings along: every table's rows, one statement each. The tables whose rows the install script writes fold a
 -- restored row into the one there (defaults.sql).
 select pg_catalog.pg_extension_config_dump('sluice.settings', '');
 select pg_catalog.pg_extension_config_dump('sluice.assets', '');
@@ -94,6 +107,12 @@ select pg_catalog.pg_extension_config_dump('sluice.chain', '');
 select pg_catalog.pg_extension_config_dump('sluice.blocks', '');
 select pg_catalog.pg_extension_config_dump('sluice.observers', '');
 select pg_catalog.pg_extension_config_dump('sluice.payments', '');
+select pg_catalog.pg_extension_config_dump('sluice.custody', '');
+select pg_catalog.pg_extension_config_dump('sluice.accounts', '');
+select pg_catalog.pg_extension_config_dump('sluice.postings', '');
+select pg_catalog.pg_extension_config_dump('sluice.holds', '');
+select pg_catalog.pg_extension_config_dump('sluice.approval_rules', '');
+select pg_catalog.pg_extension_config_dump('sluice.approvals', '');
 select pg_catalog.pg_extension_config_dump('sluice.workers', '');
 select pg_catalog.pg_extension_config_dump('sluice.unsettled', '');
 select pg_catalog.pg_extension_config_dump('sluice.tallies', '');

@@ -1,7 +1,7 @@
 -- The guard of what is followed: each block follows the one before it, payments are in them, and nothing of it is ever changed.
 
 create function sluice.blocks_before_insert() returns trigger
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 declare
   parent record;
@@ -29,7 +29,7 @@ end
 $$;
 
 create function sluice.payments_after_insert() returns trigger
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 declare
   culprit record;

@@ -2,7 +2,7 @@
 -- followed blocks show. Each is written once.
 
 create function sluice.envelopes_after_insert() returns trigger
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 declare
   culprit record;
@@ -10,6 +10,7 @@ begin
   select f.operation_id,
          case
            when w.operation_id is null then 'there is no such withdrawal'
+           when w.rail = 'internal' then 'the withdrawal stays on the ledger'
            when w.state <> 'signing' then 'the withdrawal is ' || w.state || ', and envelopes are built in signing'
            when w.wallet is distinct from f.wallet then 'the withdrawal is paid from another wallet'
            when f.attempt <> w.attempt then 'it is not the withdrawal''s attempt ' || w.attempt
@@ -50,7 +51,7 @@ end
 $$;
 
 create function sluice.envelopes_after_update() returns trigger
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 declare
   culprit record;

@@ -38,15 +38,19 @@ begin
          ) = 'dead';
 
   return query
-  with facts as materialized (
+  -- Made once, whatever a planner that knows little of the sets would make of it.
+  with told as materialized (
+    select * from sluice.evidence_of(settle.ids)
+  ),
+  facts as materialized (
     select w.operation_id, w.state as was, e.txid, e.receipt, e.block_number, e.fate, e.evidence,
-           e.block_number + a.depth as deep_at,
+           e.block_number + coalesce(w.depth, a.depth) as deep_at,
            sluice.settlement(
-             e.fate = 'dead', e.block_number, e.receipt, v_tip.number, a.depth, w.attempt - w.uncounted, v_settings.attempts,
-             w.accepted) as outcome
+             e.fate = 'dead', e.block_number, e.receipt, v_tip.number, coalesce(w.depth, a.depth), w.attempt - w.uncounted, v_settings.attempts,
+             w.accepted, w.cancel_reason is not null) as outcome
       from sluice.withdrawals w
       join sluice.assets a on a.asset = w.asset
-      join sluice.evidence_of(settle.ids) e on e.operation_id = w.operation_id
+      join told e on e.operation_id = w.operation_id
      where w.operation_id = any (settle.ids) and not sluice.is_terminal(w.state::text)
   ),
   aimed as (
@@ -80,12 +84,15 @@ begin
       step_seq = w.seq,
       -- Walked to broadcast already: the inclusion is still told, as a remark.
       step_path = case when cardinality(k.path) = 0 then array[w.state]::sluice.state[] else k.path end,
-      step_detail = sluice.details(greatest(1, cardinality(k.path)), k.evidence),
+      step_detail = sluice.details(
+        greatest(1, cardinality(k.path)),
+        k.evidence || case when k.outcome = 'fail' and w.cancel_reason is not null then sluice.cancellation(w.cancel_reason) else '{}' end),
       step_by = settle.node,
       block_number = case when k.outcome in ('confirm') then k.block_number else w.block_number end,
       deep_at = case when k.outcome = 'wait' then k.deep_at else null end,
       confirmed_at = case when k.outcome = 'confirm' then v_now end,
       failure_reason = case
+                         when k.outcome = 'fail' and w.cancel_reason is not null then 'cancelled: ' || w.cancel_reason
                          when k.outcome = 'fail' and k.fate = 'dead' then 'its last allowed envelope died without being included'
                          when k.outcome = 'fail' then 'the chain says ' || k.receipt
                        end,
@@ -109,7 +116,7 @@ begin
                  else w.due_at
                end
       from walked k
-     where w.operation_id = k.operation_id
+     where w.operation_id = k.operation_id and w.operation_id = any (settle.ids)
     returning w.operation_id, w.state, k.txid, coalesce(k.block_number, (k.evidence ->> 'last_block')::bigint) as block_number
   )
   select r.operation_id, r.state, r.txid, r.block_number from written r order by r.operation_id;
@@ -194,7 +201,7 @@ $$;
 
 create function sluice.observe_blocks(node text, blocks bytea[])
 returns table (operation_id uuid, state sluice.state, txid bytea, block_number bigint)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare

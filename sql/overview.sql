@@ -29,6 +29,7 @@ create view sluice.stuck as
 select w.operation_id, w.state, w.changed_at as since, w.asset, w.amount_units,
        case
          when u.operation_id is not null then 'could not be settled: ' || u.error
+         when w.due_at is null and w.state = 'validated' then 'has ' || coalesce(sluice.missing_approvals(w.operation_id), 'its approvals, and is not due')
          when w.due_at is null then 'parked: ' || coalesce(w.last_error, 'no reason on file')
          when w.uncounted > 0 then w.uncounted || ' envelope(s) died and no node ever took one; last answer: ' || coalesce(w.last_error, 'none')
          when w.refusal is not null and not w.accepted then 'refused: ' || w.refusal
@@ -47,4 +48,4 @@ select w.operation_id, w.state, w.changed_at as since, w.asset, w.amount_units,
      where w.due_at is null and w.state <> 'confirmed' and w.state <> 'failed' and w.state <> 'rejected'
   ) w
   left join sluice.unsettled u on u.operation_id = w.operation_id;
-comment on view sluice.stuck is 'Withdrawals that need a look: parked, refused by every node so far, failing, decided and not written, or unmoved for three times the longest life of an envelope.';
+comment on view sluice.stuck is 'Withdrawals that need a look: waiting for approvals, parked, refused by every node so far, failing, decided and not written, or unmoved for three times the longest life of an envelope.';

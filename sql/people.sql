@@ -1,8 +1,7 @@
--- What people ask and do: an envelope's fate, a withdrawal as its client may see it, its log, what holds it, and ending one
--- that nothing can have paid.
+-- What people ask: an envelope's fate, a withdrawal as its client may see it, its log, and what holds it.
 
 create function sluice.fate(txid bytea) returns table (fate text, result text, block_number bigint, evidence jsonb)
-language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off
+language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
   select coalesce(e.fate, case when p.txid is not null then 'included' else 'in flight' end), coalesce(e.receipt, p.receipt),
          coalesce(e.block_number, p.block_number),
@@ -24,11 +23,13 @@ $$;
 comment on function sluice.fate is 'What has become of an envelope: in flight, included (with the chain''s result) or dead. No row: no envelope of ours.';
 
 create function sluice.withdrawal(operation_id uuid) returns setof sluice.client_view rows 1
-language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off
+language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
-  select w.operation_id, w.state, w.to_address, w.destination, w.amount::text, w.asset, w.account, w.rail, w.reason_code, w.reason,
+  select w.operation_id, w.state, w.to_address, w.destination, w.amount::text, w.asset,
+         coalesce(w.credit_account, w.account), w.rail, w.reason_code, w.reason,
          (select encode(e.txid, 'hex') from sluice.envelopes e where e.operation_id = w.operation_id order by e.attempt desc limit 1),
-         w.block_number, w.failure_reason, w.created_at, w.confirmed_at
+         w.block_number, w.failure_reason, w.created_at, w.confirmed_at, w.account, w.credit_account, w.posting_id, w.cancel_reason,
+         case when w.state = 'requested' or w.state = 'validated' then sluice.missing_approvals(w.operation_id) end
     from sluice.withdrawals w
    where w.operation_id = withdrawal.operation_id
 $$;
@@ -37,7 +38,7 @@ comment on function sluice.withdrawal is 'A withdrawal as its client may see it.
 create function sluice.timeline(operation_id uuid) returns table (
   seq int, from_state sluice.state, to_state sluice.state, at timestamptz, worker_id text, detail jsonb
 )
-language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off
+language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
   select e.seq, e.from_state, e.to_state, e.at, e.worker_id, e.detail
     from sluice.events e
@@ -47,7 +48,7 @@ $$;
 comment on function sluice.timeline is 'What happened to a withdrawal, in order, with the evidence for each step.';
 
 create function sluice.explain(operation_id uuid) returns setof sluice.explanation rows 1
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
@@ -60,6 +61,7 @@ declare
   v_held text;
   v_may text;
   v_pause text;
+  v_missing text;
 begin
   select * into w from sluice.withdrawals x where x.operation_id = explain.operation_id;
   if not found then
@@ -72,6 +74,10 @@ begin
     from sluice.pauses p
    where p.resumed_at is null and (p.wallet is null or p.wallet = w.wallet) and (p.asset is null or p.asset = w.asset);
 
+  if w.state = 'requested' or w.state = 'validated' then
+    v_missing := sluice.missing_approvals(w.operation_id);
+  end if;
+
   v_stands := case w.state
     when 'requested' then 'Taken in; nothing is built yet.'
     when 'validated' then 'Checked; nothing is built yet.'
@@ -81,14 +87,16 @@ begin
     when 'signed' then format('Envelope %s is signed and not sent yet.', encode(e.txid, 'hex'))
     when 'broadcasting' then format('Envelope %s may have been sent.', encode(e.txid, 'hex'))
     when 'broadcast' then format('Envelope %s was %s.', encode(e.txid, 'hex'), case when e.fate = 'included' then 'included in block ' || e.block_number || ' with ' || e.receipt else 'taken by a node' end)
-    when 'confirmed' then format('Paid by %s in block %s.', encode(e.txid, 'hex'), w.block_number)
+    when 'confirmed' then case when w.rail = 'internal' then format('Credited to account %s by posting %s.', w.credit_account, w.posting_id) else format('Paid by %s in block %s.', encode(e.txid, 'hex'), w.block_number) end
     else 'Over: ' || w.failure_reason
   end;
   v_held := case
     when sluice.is_terminal(w.state::text) then null
+    when v_missing is not null then 'has ' || v_missing
     when w.deep_at is not null then format('waits for block %s to be followed (now %s)', w.deep_at, t.number)
     when w.leased_by is not null and w.due_at > v_now then format('leased by %s', w.leased_by)
     when w.due_at is null then coalesce(w.last_error, 'parked for a person')
+    when w.cancel_reason is not null then 'is to end, and waits for the followed blocks to decide: ' || w.cancel_reason
     when v_pause is not null and (e.txid is null or e.fate is not null or w.sent_ms is null) then 'paused: ' || v_pause
     when e.txid is not null and e.fate is null and t.timestamp_ms >= e.expiration_ms then 'expired; waits for the followed blocks to decide'
     when e.txid is not null and e.fate is null and w.state in ('broadcasting', 'broadcast') then
@@ -102,7 +110,9 @@ begin
   end;
   v_may := case
     when sluice.is_terminal(w.state::text) then 'Nothing: it never changes again.'
-    when e.txid is not null and e.fate is null then 'Nothing by hand: while an envelope is live only solid blocks may end or rebuild it.'
+    when v_missing is not null then 'sluice.approve, sluice.reject, or sluice.cancel.'
+    when w.cancel_reason is not null then 'Nothing: it ends by itself.'
+    when e.txid is not null and e.fate is null then 'Nothing by hand ends it while an envelope is live: only solid blocks may end or rebuild it. sluice.cancel stops further sending.'
     when w.due_at is null then 'Look the transaction up on the chain; its receipt in the block decides nothing by itself.'
     when v_pause is not null then 'sluice.resume, or sluice.cancel.'
     when e.txid is not null and e.fate = 'included' and not sluice.receipt_failed(e.receipt) then 'Nothing: it is paid, and waits for its depth.'
@@ -112,44 +122,3 @@ begin
 end
 $$;
 comment on function sluice.explain is 'Where a withdrawal stands, what holds it, when it is next due, and what may be done.';
-
-create function sluice.cancel(operation_id uuid, reason text) returns sluice.state
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
-as $$
-#variable_conflict use_column
-declare
-  w sluice.withdrawals;
-  v_to sluice.state;
-  v_detail jsonb;
-begin
-  perform sluice.require('operation_id', cancel.operation_id::text), sluice.require_reason(cancel.reason);
-  select * into w from sluice.withdrawals x where x.operation_id = cancel.operation_id for update;
-  if not found then
-    raise exception 'operation_id: no withdrawal has this id' using errcode = 'SL030';
-  end if;
-  if sluice.is_terminal(w.state::text) then
-    raise exception 'withdrawal % is %: it never changes again', w.operation_id, w.state using errcode = 'SL011';
-  end if;
-  if exists (
-    select from sluice.envelopes e
-     where e.operation_id = w.operation_id
-       and not sluice.is_spent(e.fate, e.receipt)) then
-    raise exception 'withdrawal % cannot be cancelled: an envelope of it can still pay, or has paid', w.operation_id
-      using errcode = 'SL012', hint = 'Only followed blocks can show that it cannot: sluice.explain says what it waits for.';
-  end if;
-  v_to := case when w.state in ('requested', 'validated') then 'rejected' else 'failed' end::sluice.state;
-  v_detail := jsonb_build_object('reason', cancel.reason, 'cancelled', true)
-              || coalesce((select v.evidence from sluice.evidence_of(array[w.operation_id]) v), '{}');
-  update sluice.withdrawals x set
-    state = v_to,
-    step_seq = x.seq,
-    step_path = sluice.shortest_path(x.state::text, v_to::text)::sluice.state[],
-    step_detail = sluice.details(cardinality(sluice.shortest_path(x.state::text, v_to::text)), v_detail),
-    step_by = session_user,
-    failure_reason = 'cancelled: ' || left(cancel.reason, 500),
-    fencing_token = x.fencing_token + 1
-   where x.operation_id = w.operation_id;
-  return v_to;
-end
-$$;
-comment on function sluice.cancel is 'Ends a withdrawal that nothing built can pay: before building as rejected, after as failed. Refused while an envelope is live.';

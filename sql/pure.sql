@@ -16,6 +16,11 @@ create function sluice.details(entries int, last_detail jsonb) returns jsonb
 immutable strict parallel safe language sql
 as $$ select ('[' || repeat('{},', entries - 1) || last_detail::text || ']')::jsonb $$;
 
+-- What the log says of a withdrawal that ends because a person wanted it to.
+create function sluice.cancellation(reason text) returns jsonb
+immutable strict parallel safe language sql
+as $$ select jsonb_build_object('reason_code', 'cancelled', 'reason', reason) $$;
+
 comment on function sluice.parse_amount is 'Decimal text to base units, exact at any length.';
 comment on function sluice.format_amount is 'Base units to the shortest exact decimal.';
 comment on function sluice.request_hash is 'The hash that two requests share exactly when they ask for the same.';

@@ -207,7 +207,7 @@ returns table (
   operation_id uuid, state sluice.state, fencing_token bigint, action sluice.action, wallet text, txid bytea,
   raw_data bytea, signature bytea, expiration_ms bigint, attempt int
 )
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 #variable_conflict use_column
 begin
@@ -227,7 +227,7 @@ returns table (
   operation_id uuid, state sluice.state, fencing_token bigint, action sluice.action, wallet text, txid bytea,
   raw_data bytea, signature bytea, expiration_ms bigint, attempt int
 )
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 #variable_conflict use_column
 begin
@@ -247,7 +247,7 @@ create function sluice.fenced_cas(
   operation_id uuid, fencing_token bigint, from_state sluice.state, to_state sluice.state, worker_id text,
   sets jsonb default '{}', detail jsonb default '{}'
 ) returns setof sluice.swapped rows 1
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
@@ -337,7 +337,7 @@ comment on function sluice.fenced_cas is
   'One legal step, or none (postpone: sets.due_in), for the holder of the token; renews the lease. No row: not yours any more.';
 
 create function sluice.release(worker_id text, operation_ids uuid[], fencing_tokens bigint[]) returns bigint
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare

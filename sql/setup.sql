@@ -41,7 +41,7 @@ create function sluice.set_asset(
   asset text, contract text, decimals int, minimum text, maximum text, fee_limit_sun bigint, depth int default 0,
   reverts_on_failure boolean default null
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
@@ -89,6 +89,14 @@ begin
   if set_asset.depth not between 0 and 100000 then
     raise exception 'depth: must be between 0 and 100000 blocks' using errcode = 'SL005';
   end if;
+  if exists (select from sluice.assets a where a.asset = set_asset.asset and a.decimals <> set_asset.decimals)
+     and exists (select from sluice.postings p where p.asset = set_asset.asset) then
+    raise exception 'decimals: the ledger has postings in base units of the present ones'
+      using errcode = 'SL005', hint = 'Set up the token under another name.';
+  end if;
+  if exists (select from sluice.custody c where c.address = sluice.address_bytes(v_contract)) then
+    raise exception 'contract: is in custody as an address of an account' using errcode = 'SL008';
+  end if;
   update sluice.assets a set
     contract = v_contract, decimals = set_asset.decimals, minimum_units = v_minimum, maximum_units = v_maximum,
     fee_limit_sun = set_asset.fee_limit_sun, depth = set_asset.depth, reverts_on_failure = true, changed_by = session_user
@@ -96,6 +104,7 @@ begin
   if not found then
     insert into sluice.assets (asset, contract, decimals, minimum_units, maximum_units, fee_limit_sun, depth, reverts_on_failure)
     values (set_asset.asset, v_contract, set_asset.decimals, v_minimum, v_maximum, set_asset.fee_limit_sun, set_asset.depth, true);
+    insert into sluice.approval_rules (asset, name, at_least_units, approvals) values (set_asset.asset, 'default', 0, 0) on conflict do nothing;
     insert into sluice.changes (what, after)
     select 'assets', to_jsonb(a) from sluice.assets a where a.asset = set_asset.asset;
   end if;
@@ -106,7 +115,7 @@ comment on function sluice.set_asset is 'Sets up a TRC-20 token, or changes one.
 create function sluice.add_wallet(
   address text, signer text, signer_address text default null, permission_id int default 0, live_window int default 6000
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
@@ -128,6 +137,9 @@ begin
   end if;
   if exists (select from sluice.assets a where a.contract = v_address) then
     raise exception 'address: is a token''s contract' using errcode = 'SL008';
+  end if;
+  if exists (select from sluice.custody c where c.address = sluice.address_bytes(v_address)) then
+    raise exception 'address: is in custody as an address of an account' using errcode = 'SL008', hint = 'sluice.drop_custody takes it out.';
   end if;
   if add_wallet.signer not in ('secp256k1', 'hmac') then
     raise exception 'signer: must be secp256k1, or hmac for a mock' using errcode = 'SL005';
@@ -156,11 +168,12 @@ $$;
 comment on function sluice.add_wallet is 'Adds an address that pays. signer: secp256k1, or hmac for a mock on a chain of no value.';
 
 create function sluice.set_setting(name text, value text, reason text) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
   v_type text;
+  v_value text := set_setting.value;
 begin
   perform sluice.require('name', set_setting.name), sluice.require('value', set_setting.value),
           sluice.require_reason(set_setting.reason);
@@ -172,9 +185,12 @@ begin
     raise exception 'name: there is no setting "%"', left(set_setting.name, 60)
       using errcode = 'SL005', hint = 'select * from sluice.settings shows them.';
   end if;
+  if set_setting.name = 'custody_function' then
+    v_value := sluice.custody_call(set_setting.value);
+  end if;
   begin
     execute format('update sluice.settings set %I = $1::%s, changed_by = session_user, change_reason = $2', set_setting.name, v_type)
-      using set_setting.value, set_setting.reason;
+      using v_value, set_setting.reason;
   exception
     when check_violation then
       raise exception 'value: % = % is out of bounds', set_setting.name, left(set_setting.value, 60)
@@ -187,7 +203,7 @@ $$;
 comment on function sluice.set_setting is 'Changes one setting. The change and its reason are logged in sluice.changes.';
 
 create function sluice.follow_from(block bytea, genesis_id bytea) returns bigint
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
@@ -247,7 +263,7 @@ end
 $$;
 
 create function sluice.pause(reason text, wallet text default null, asset text default null) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
@@ -261,7 +277,7 @@ $$;
 comment on function sluice.pause is 'Stops building, signing and first sends: for all, a wallet, an asset, or both. Following, settling and re-sending go on.';
 
 create function sluice.resume(reason text, wallet text default null, asset text default null) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare

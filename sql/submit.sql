@@ -5,7 +5,7 @@ create function sluice.submit(
   operation_id uuid, to_address text, amount text, asset text default 'USDT-TRC20', account text default null,
   requested_by text default null
 ) returns setof sluice.submitted rows 1
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
@@ -26,7 +26,7 @@ comment on function sluice.submit(uuid, text, text, text, text, text) is
   'Takes a withdrawal in. A repeat with the same meaning answers with the first call''s values and the present state; one with another is SL001.';
 
 create function sluice.submit(payload jsonb) returns setof sluice.submitted rows 1
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare

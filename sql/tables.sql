@@ -3,6 +3,11 @@
 -- they would hold); no sequences; and a column that a fresh row leaves to its trigger (hash, built_at, followed_at,
 -- seen_at), so that a row that brings its own is known as restored from a dump, and kept as it is.
 
+-- What may be the name of an account. "outside" is what the ledger calls all that is no account of ours.
+create function sluice.is_account_name(name text) returns boolean
+immutable parallel safe language sql
+as $$ select coalesce(btrim(name, E' \t\r\n') <> '' and length(name) <= 200 and name <> 'outside', false) $$;
+
 create table sluice.settings (
   only_row       boolean not null default true,
   time_to_live   interval not null default '300 seconds',
@@ -12,6 +17,7 @@ create table sluice.settings (
   resend         interval not null default '75 seconds',
   attempts       int not null default 5,
   observers      int not null default 1,
+  custody_function text not null default 'sluice.account_of',
   changed_by     text not null default session_user,
   change_reason  text not null default 'installed',
   constraint settings_pkey primary key (only_row),
@@ -35,6 +41,7 @@ comment on column sluice.settings.lease is 'How long a claimed withdrawal is lef
 comment on column sluice.settings.resend is 'Between two sends of the same bytes, in chain time.';
 comment on column sluice.settings.attempts is 'Envelopes that may be spent on one withdrawal before it fails.';
 comment on column sluice.settings.observers is 'Logins that must file the same blocks before a death counts.';
+comment on column sluice.settings.custody_function is 'Which function (address bytea, asset text) returns text says whose address of ours one is; NULL: not ours. The default reads sluice.custody.';
 
 create table sluice.assets (
   asset              text not null,
@@ -104,7 +111,7 @@ create table sluice.changes (
   reason text,
   constraint changes_pkey primary key (id)
 );
-comment on table sluice.changes is 'Every change to settings, assets and wallets, and the start of following. Pauses are their own log.';
+comment on table sluice.changes is 'Every change to settings, assets, wallets, custody and approval rules, the start of following, and every wish that a withdrawal ends. Pauses are their own log.';
 
 create table sluice.withdrawals (
   operation_id   uuid not null,
@@ -113,6 +120,7 @@ create table sluice.withdrawals (
   asset          text not null default 'USDT-TRC20',
   account        text,
   requested_by   text,
+  submitted_by   text not null,
   destination    text not null,
   amount_units   numeric(38,0) not null,
   asset_version  int not null,
@@ -121,6 +129,9 @@ create table sluice.withdrawals (
   rail           sluice.rail,
   reason_code    text,
   reason         text,
+  credit_account text,
+  depth          int,
+  posting_id     uuid,
   state          sluice.state not null default 'requested',
   due_at         timestamptz,
   leased_by      text,
@@ -133,6 +144,7 @@ create table sluice.withdrawals (
   refusal        text,
   held_by        text,
   last_error     text,
+  cancel_reason  text,
   failure_reason text,
   block_number   bigint,
   deep_at        bigint,
@@ -146,14 +158,29 @@ create table sluice.withdrawals (
   step_by        text,
   constraint withdrawals_pkey primary key (operation_id),
   constraint failed_says_why check ((state <> 'failed' and state <> 'rejected') or failure_reason is not null),
-  constraint confirmed_names_its_block check (
-    case when state = 'confirmed' then block_number is not null and confirmed_at is not null
+  constraint confirmed_names_its_reference check (
+    case when state = 'confirmed' then (block_number is null) = (posting_id is not null) and confirmed_at is not null
          else block_number is null and confirmed_at is null end
+  ),
+  constraint route_makes_sense check (
+    case rail
+      when 'internal' then sluice.is_account_name(credit_account) and depth is null and posting_id is not null and wallet is null and attempt = 0
+      when 'external' then credit_account is null and coalesce(depth, -1) >= 0 and posting_id is null
+      else credit_account is null and depth is null and posting_id is null and reason_code is null and reason is null
+    end
+    and (rail is null or coalesce(btrim(reason_code), '') <> '' and coalesce(btrim(reason), '') <> '')
   )
 ) with (fillfactor = 80);
 comment on table sluice.withdrawals is 'One row per operation_id, for ever: what was asked for, and where it stands.';
 comment on column sluice.withdrawals.destination is 'The destination exactly as asked for; to_address is its base58 form.';
 comment on column sluice.withdrawals.amount is 'The amount in its shortest exact form; amount_units is the same in base units.';
+comment on column sluice.withdrawals.account is 'Whose funds are held and taken, on sluice''s own ledger. NULL: the app keeps its own books.';
+comment on column sluice.withdrawals.submitted_by is 'The login that submitted it.';
+comment on column sluice.withdrawals.rail is 'The route, decided once: the rail, why (reason_code to group by, reason to read), and what only this rail has.';
+comment on column sluice.withdrawals.credit_account is 'Internal: the account that is credited, whose address the destination was when it was routed.';
+comment on column sluice.withdrawals.depth is 'External: followed blocks beyond the including one before a success confirms, as the asset had it when it was routed.';
+comment on column sluice.withdrawals.posting_id is 'Internal: the posting that pays it, fixed before it is posted.';
+comment on column sluice.withdrawals.cancel_reason is 'Why a person wants it to end. It ends at once where nothing built can pay it, else when the chain has decided.';
 comment on column sluice.withdrawals.asset_version is 'The asset''s version at intake: says what amount_units meant.';
 comment on column sluice.withdrawals.due_at is 'When a worker next looks at it: now, when its lease runs out, or later. NULL: over, or parked for a person.';
 comment on column sluice.withdrawals.attempt is 'Envelopes built so far.';
@@ -278,6 +305,103 @@ create table sluice.payments (
 comment on table sluice.payments is 'The transfers that left our wallets, as followed blocks show them, with what the chain says they did.';
 create index payments_by_wallet on sluice.payments (wallet, block_number, position);
 create index payments_by_operation on sluice.payments (operation_id);
+
+create table sluice.custody (
+  address bytea not null,
+  account text not null,
+  set_at  timestamptz not null default sluice.now(),
+  set_by  text not null default session_user,
+  constraint custody_pkey primary key (address),
+  constraint custody_address check (octet_length(address) = 21),
+  constraint custody_account check (sluice.is_account_name(account))
+);
+comment on table sluice.custody is 'Whose address of ours an address is: the 21 bytes, so that every form of it matches and no other does.';
+
+create table sluice.accounts (
+  account   text not null,
+  asset     text not null,
+  posted    numeric(38,0) not null default 0,
+  opened_at timestamptz not null,
+  opened_by text not null default session_user,
+  closed_at timestamptz,
+  constraint accounts_pkey primary key (account, asset),
+  constraint accounts_name check (sluice.is_account_name(account)),
+  constraint accounts_are_never_overdrawn check (posted >= 0),
+  constraint closed_accounts_are_empty check (closed_at is null or posted = 0)
+) with (fillfactor = 70);
+comment on table sluice.accounts is 'The accounts of our own ledger, per asset. Balances follow from postings and change by nothing else.';
+comment on column sluice.accounts.posted is 'Credits less debits, in base units. What is available is this less the open holds.';
+
+create table sluice.postings (
+  posting_id   uuid not null,
+  kind         text not null,
+  debit        text not null,
+  credit       text not null,
+  asset        text not null,
+  units        numeric(38,0) not null,
+  operation_id uuid,
+  reference    text,
+  booked_at    timestamptz not null,
+  booked_by    text not null default session_user,
+  constraint postings_pkey primary key (posting_id),
+  constraint posting_moves_something check (units >= 1 and debit <> credit),
+  constraint posting_names_its_cause check (
+    case kind
+      when 'deposit' then debit = 'outside' and operation_id is null and reference is not null
+      when 'transfer' then credit <> 'outside' and operation_id is not null and reference is null
+      when 'capture' then credit = 'outside' and operation_id is not null and reference is null
+      else false
+    end
+  )
+);
+comment on table sluice.postings is
+  'Double entry: each row takes units from one account and gives them to another, so that debits equal credits by its shape. outside is all that is not an account of ours.';
+comment on column sluice.postings.kind is
+  'deposit: a credit from outside, by reference. transfer: an internal withdrawal. capture: what an external one took from its account.';
+create index postings_by_debit on sluice.postings (debit, asset);
+create index postings_by_credit on sluice.postings (credit, asset);
+
+create table sluice.holds (
+  operation_id uuid not null,
+  account      text not null,
+  asset        text not null,
+  units        numeric(38,0) not null,
+  placed_at    timestamptz not null,
+  ended        text,
+  ended_at     timestamptz,
+  constraint holds_pkey primary key (operation_id),
+  constraint hold_holds_something check (units >= 1),
+  constraint hold_ends_once check (ended in ('captured', 'released') and ended_at is not null or ended is null and ended_at is null)
+);
+comment on table sluice.holds is 'What withdrawals under way keep of their accounts'' funds: one row each, captured when it is paid, released when it is not.';
+create index holds_open on sluice.holds (account, asset) include (units) where ended is null;
+
+create table sluice.approval_rules (
+  asset          text not null,
+  name           text not null,
+  at_least_units numeric(38,0) not null,
+  approvals      int not null,
+  set_at         timestamptz not null default sluice.now(),
+  set_by         text not null default session_user,
+  constraint approval_rules_pkey primary key (asset, at_least_units),
+  constraint approval_rules_name unique (asset, name),
+  constraint approval_rule_is_named check (btrim(name) <> ''),
+  constraint approval_rule_starts check (at_least_units >= 0),
+  constraint approval_rule_asks check (approvals between 0 and 100)
+);
+comment on table sluice.approval_rules is
+  'How many people must approve a withdrawal, by asset and amount: the rule that starts highest at or below it. No rule: none. Change them with sluice.set_approval_rule.';
+
+create table sluice.approvals (
+  operation_id uuid not null,
+  approver     text not null,
+  login        text not null default session_user,
+  rule         text,
+  note         text,
+  approved_at  timestamptz not null default sluice.now(),
+  constraint approvals_pkey primary key (operation_id, approver)
+);
+comment on table sluice.approvals is 'Who approved what: a person counts once. The login is the person, or a voucher''s that spoke for them; rule is the one in force then.';
 
 create table sluice.workers (
   worker_id text not null,

@@ -113,7 +113,24 @@ create type sluice.client_view as (
   block_number   bigint,
   failure_reason text,
   created_at     timestamptz,
-  confirmed_at   timestamptz
+  confirmed_at   timestamptz,
+  -- Beyond the first shape: whose funds pay it, whose account is credited, by which posting; and what people said.
+  from_account   text,
+  to_account     text,
+  posting_id     uuid,
+  cancel_reason  text,
+  missing_approvals text
+);
+
+-- A route, as sluice.route returns it. settlement: ledger, or chain, which depth belongs to.
+create type sluice.route_view as (
+  rail        sluice.rail,
+  destination text,
+  reason_code text,
+  reason      text,
+  account     text,
+  settlement  text,
+  depth       int
 );
 
 create type sluice.explanation as (

@@ -13,10 +13,10 @@ as $$
     left join sluice.assets a on a.asset = w.asset
    cross join lateral (
      select 'it is not what its first entry says'
-      where (w.to_address, w.destination, w.amount_units::text, w.asset, w.account, w.requested_by, encode(w.request_hash, 'hex'))
+      where (w.to_address, w.destination, w.amount_units::text, w.asset, w.account, w.requested_by, w.submitted_by, encode(w.request_hash, 'hex'))
             is distinct from
             (e.detail ->> 'to_address', e.detail ->> 'destination', e.detail ->> 'amount_units', e.detail ->> 'asset',
-             e.detail ->> 'account', e.detail ->> 'requested_by', e.detail ->> 'request_hash')
+             e.detail ->> 'account', e.detail ->> 'requested_by', e.detail ->> 'submitted_by', e.detail ->> 'request_hash')
      union all
      select 'its request hash is of something else'
       where w.request_hash is distinct from sluice.request_hash(w.to_address, w.amount_units, w.asset, w.account)
@@ -85,16 +85,25 @@ as $$
    ) n
    cross join lateral (
      select 'confirmed, and no followed block that it names holds an envelope of it with SUCCESS'
-      where w.state = 'confirmed'
-        and not exists (
-          select from sluice.envelopes v
-            join sluice.payments p on p.txid = v.txid and p.block_number = v.block_number and p.receipt = v.receipt
-            join sluice.blocks b on b.number = p.block_number
-           where v.operation_id = w.operation_id and v.fate = 'included' and v.receipt = 'SUCCESS' and v.block_number = w.block_number
-             and encode(v.txid, 'hex') = e.detail ->> 'txid' and encode(b.id, 'hex') = e.detail ->> 'block_id')
+      where w.state = 'confirmed' and w.rail is distinct from 'internal'
+        -- Scalar, one in the other: each stays a look into an index, where a join would read a whole block's payments.
+        and (select count(*)
+               from sluice.envelopes v
+              where v.operation_id = w.operation_id and v.fate = 'included' and v.receipt = 'SUCCESS' and v.block_number = w.block_number
+                and encode(v.txid, 'hex') = e.detail ->> 'txid'
+                and (select (p.block_number, p.receipt) = (v.block_number, v.receipt) from sluice.payments p where p.txid = v.txid)
+                and (select encode(b.id, 'hex') = e.detail ->> 'block_id' from sluice.blocks b where b.number = v.block_number)) = 0
+     union all
+     select 'confirmed, and its posting is not on file as it says'
+      where w.state = 'confirmed' and w.rail = 'internal'
+        and (select count(*)
+               from sluice.postings p
+              where p.posting_id = w.posting_id and p.posting_id::text = e.detail ->> 'posting_id' and p.kind = 'transfer'
+                and (p.operation_id, p.debit, p.credit, p.asset, p.units)
+                    is not distinct from (w.operation_id, coalesce(w.account, 'outside'), w.credit_account, w.asset, w.amount_units)) = 0
      union all
      select 'confirmed before its depth'
-      where w.state = 'confirmed'
+      where w.state = 'confirmed' and w.rail is distinct from 'internal'
         and ((e.detail ->> 'tip')::bigint >= w.block_number + (e.detail ->> 'depth')::bigint) is not true
      union all
      select 'failed, and an envelope of it can still pay, or has paid'
@@ -105,6 +114,10 @@ as $$
      union all
      select 'rejected, and it was built'
       where w.state = 'rejected' and n.built > 0
+     union all
+     select w.state || ', and its posting is booked'
+      where w.state <> 'confirmed'
+        and (select count(*) from sluice.postings p where p.posting_id = sluice.withdrawal_posting_id(w.operation_id)) > 0
      union all
      select w.state || ' without a reason'
       where w.state in ('failed', 'rejected') and coalesce(w.failure_reason, '') = ''
@@ -118,10 +131,12 @@ $$;
 create function sluice.nothing_is_lost(since timestamptz) returns table (culprit text, fault text)
 stable language sql
 as $$
-  -- Whatever is not over is looked at again by itself, or waits for a person with a receipt that decides nothing.
+  -- Whatever is not over is looked at again by itself, or waits for a person: to approve it, or with a receipt that decides
+  -- nothing.
   select w.operation_id::text, w.state || ', not due, and no receipt on file explains it'
     from sluice.withdrawals w
    where w.state not in ('confirmed', 'failed', 'rejected') and w.due_at is null and w.changed_at >= nothing_is_lost.since
+     and not (w.state = 'validated' and sluice.missing_approvals(w.operation_id) is not null)
      and not exists (
        select from sluice.envelopes v
         where v.operation_id = w.operation_id and v.fate = 'included' and v.receipt <> 'SUCCESS' and not sluice.receipt_failed(v.receipt))
@@ -137,6 +152,12 @@ as $$
       select e.operation_id, 'envelopes' from sluice.envelopes e where e.built_at >= nothing_is_removed.since
       union all
       select p.operation_id, 'payments' from sluice.payments p where p.operation_id is not null and p.seen_at >= nothing_is_removed.since
+      union all
+      select p.operation_id, 'postings' from sluice.postings p where p.operation_id is not null and p.booked_at >= nothing_is_removed.since
+      union all
+      select h.operation_id, 'holds' from sluice.holds h where h.placed_at >= nothing_is_removed.since
+      union all
+      select p.operation_id, 'approvals' from sluice.approvals p where p.approved_at >= nothing_is_removed.since
     ) t
    where not exists (select from sluice.withdrawals w where w.operation_id = t.operation_id)
    group by t.operation_id
@@ -338,7 +359,7 @@ as $$
    cross join lateral (
      select count(*) as successes from sluice.payments p where p.operation_id = w.operation_id and p.receipt = 'SUCCESS'
    ) n
-   where w.state = 'confirmed' and n.successes <> 1 and w.changed_at >= payments_are_the_confirmed.since
+   where w.state = 'confirmed' and w.rail is distinct from 'internal' and n.successes <> 1 and w.changed_at >= payments_are_the_confirmed.since
   union all
   select encode(p.txid, 'hex'), f.fault
     from sluice.payments p
@@ -366,7 +387,7 @@ as $$
     from (
       select w.asset, sum(w.amount_units) as units
         from sluice.withdrawals w
-       where w.state = 'confirmed' and w.changed_at >= sums_agree.since
+       where w.state = 'confirmed' and w.rail is distinct from 'internal' and w.changed_at >= sums_agree.since
        group by w.asset
     ) c
     full join (
@@ -394,6 +415,100 @@ as $$
    where sums_agree.since = '-infinity' and (t.withdrawals, t.units) is distinct from (w.withdrawals, w.units)
 $$;
 
+create function sluice.rails_keep_apart(since timestamptz) returns table (culprit text, fault text)
+stable language sql
+as $$
+  select w.operation_id::text, f.fault
+    from sluice.withdrawals w
+    left join sluice.events e on e.operation_id = w.operation_id and e.detail ? 'rail'
+    left join sluice.postings p on p.posting_id = sluice.withdrawal_posting_id(w.operation_id)
+   cross join lateral (
+     select 'internal, and an envelope or a payment of it is on file'
+      where w.rail = 'internal'
+        and (w.wallet is not null or w.attempt <> 0 or exists (select from sluice.envelopes v where v.operation_id = w.operation_id)
+             or exists (select from sluice.payments t where t.operation_id = w.operation_id))
+     union all
+     select 'internal, and its posting is not the one fixed for it'
+      where w.rail = 'internal' and w.posting_id is distinct from sluice.withdrawal_posting_id(w.operation_id)
+     union all
+     select 'not internal, and it has a posting id'
+      where w.rail is distinct from 'internal' and (w.posting_id is not null or p.kind = 'transfer')
+     union all
+     select 'internal, and what an external one takes from its account is booked for it'
+      where w.rail = 'internal' and p.kind <> 'transfer'
+     union all
+     select 'its route is not the one in its log'
+      where e.seq is not null
+        and (w.rail::text, w.reason_code, w.reason, w.credit_account, w.depth, w.destination)
+            is distinct from
+            (e.detail ->> 'rail', e.detail ->> 'reason_code', e.detail ->> 'reason', e.detail ->> 'account', (e.detail ->> 'depth')::int,
+             e.detail ->> 'destination')
+     union all
+     select 'it has a route that its log does not know'
+      where w.rail is not null and e.seq is null
+   ) f (fault)
+   where w.changed_at >= rails_keep_apart.since
+$$;
+
+create function sluice.balances_are_their_postings(since timestamptz) returns table (culprit text, fault text)
+stable language sql
+as $$
+  -- What an account has is the whole of its past: since leaves nothing out.
+  select coalesce(a.account, s.account) || ', ' || coalesce(a.asset, s.asset),
+         'has ' || coalesce(a.posted::text, 'no balance') || ', and its postings sum up to ' || coalesce(s.units, 0)
+    from sluice.accounts a
+    full join (
+      select t.account, p.asset, sum(t.units) as units
+        from sluice.postings p
+       cross join lateral (values (p.debit, -p.units), (p.credit, p.units)) t (account, units)
+       where t.account <> 'outside'
+       group by t.account, p.asset
+    ) s on s.account = a.account and s.asset = a.asset
+   where coalesce(a.posted, -1) <> coalesce(s.units, 0)
+  union all
+  select p.posting_id::text, 'debits and credits of it do not balance'
+    from sluice.postings p
+   where (p.units >= 1 and p.debit <> p.credit) is not true
+  union all
+  select p.posting_id::text, 'no deposit has its id'
+    from sluice.postings p
+   where p.kind = 'deposit' and p.posting_id is distinct from sluice.deposit_id(p.reference)
+  union all
+  select a.account || ', ' || a.asset, 'holds ' || h.units || ' of ' || a.posted
+    from sluice.accounts a
+    join (select h.account, h.asset, sum(h.units) as units from sluice.holds h where h.ended is null group by h.account, h.asset) h
+      on h.account = a.account and h.asset = a.asset
+   where h.units > a.posted
+$$;
+
+create function sluice.holds_are_the_withdrawals(since timestamptz) returns table (culprit text, fault text)
+stable language sql
+as $$
+  select w.operation_id::text, f.fault
+    from sluice.withdrawals w
+    left join sluice.holds h on h.operation_id = w.operation_id
+    left join sluice.postings p on p.posting_id = sluice.withdrawal_posting_id(w.operation_id)
+   cross join lateral (
+     select 'it names no account, and funds are held for it'
+      where w.account is null and h.operation_id is not null
+     union all
+     select 'its hold is of something else'
+      where h.operation_id is not null and (h.account, h.asset, h.units) is distinct from (w.account, w.asset, w.amount_units)
+     union all
+     select w.state || ', and no funds are held for it'
+      where w.account is not null and h.operation_id is null and w.state not in ('requested', 'failed', 'rejected')
+     union all
+     select w.state || ', and its hold is ' || coalesce(h.ended, 'open')
+      where h.operation_id is not null
+        and h.ended is distinct from case w.state when 'confirmed' then 'captured' when 'failed' then 'released' when 'rejected' then 'released' end
+     union all
+     select 'confirmed, and its funds were not taken from its account'
+      where w.state = 'confirmed' and w.account is not null
+        and (p.debit, p.asset, p.units) is distinct from (w.account, w.asset, w.amount_units)
+   ) f (fault)
+   where w.changed_at >= holds_are_the_withdrawals.since
+$$;
+
 create function sluice.verify(since timestamptz) returns table (invariant text, holds boolean, detail jsonb)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off
 as $$
@@ -407,7 +522,7 @@ begin
   foreach invariant in array array[
     'rows_say_what_was_asked', 'logs_are_unbroken', 'ends_have_their_cause', 'nothing_is_lost', 'nothing_is_removed',
     'one_live_envelope', 'one_withdrawal_a_txid', 'envelopes_pay_the_row', 'blocks_are_chained', 'deaths_are_proven',
-    'payments_are_the_confirmed', 'sums_agree']
+    'payments_are_the_confirmed', 'sums_agree', 'rails_keep_apart', 'balances_are_their_postings', 'holds_are_the_withdrawals']
   loop
     begin
       execute format(

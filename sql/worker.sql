@@ -68,7 +68,7 @@ as $$
          jsonb_strip_nulls(jsonb_build_object(
            'txid', encode(e.txid, 'hex'), 'attempt', e.attempt, 'fate', e.fate, 'receipt', e.receipt,
            'block_number', e.block_number, 'block_id', encode(b.id, 'hex'), 'block_ms', b.timestamp_ms,
-           'depth', case when e.fate = 'included' then a.depth end,
+           'depth', case when e.fate = 'included' then coalesce(w.depth, a.depth) end,
            'tip', (select max(t.number) from sluice.blocks t),
            'expiration_ms', e.expiration_ms,
            'first_block', e.first_block, 'first_block_id', encode(f.id, 'hex'),
@@ -90,7 +90,7 @@ $$;
 create function sluice.runner_state() returns table (
   followed_number bigint, followed_id bytea, followed_ms bigint, chain_genesis bytea, now timestamptz, lease interval
 )
-language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off
+language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
   select b.number, b.id, b.timestamp_ms, c.genesis_id, sluice.now(), s.lease
     from sluice.settings s
@@ -136,7 +136,7 @@ as $$
 $$;
 
 create function sluice.workload() returns table (due bigint, waiting bigint, parked bigint)
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 as $$
 declare
   v_now timestamptz := sluice.now();

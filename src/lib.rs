@@ -72,9 +72,14 @@ extension_sql_file!(
     requires = ["guard_envelopes"]
 );
 extension_sql_file!(
+    "../sql/guard_ledger.sql",
+    name = "guard_ledger",
+    requires = ["guard_chain"]
+);
+extension_sql_file!(
     "../sql/defaults.sql",
     name = "defaults",
-    requires = ["guard_chain"]
+    requires = ["guard_ledger"]
 );
 extension_sql_file!(
     "../sql/commit.sql",
@@ -82,7 +87,18 @@ extension_sql_file!(
     requires = ["defaults"]
 );
 extension_sql_file!("../sql/setup.sql", name = "setup", requires = ["commit"]);
-extension_sql_file!("../sql/submit.sql", name = "submit", requires = ["setup"]);
+extension_sql_file!("../sql/custody.sql", name = "custody", requires = ["setup"]);
+extension_sql_file!(
+    "../sql/ledger.sql",
+    name = "ledger",
+    requires = ["custody", pg::route::posting_id]
+);
+extension_sql_file!(
+    "../sql/rails.sql",
+    name = "rails",
+    requires = ["ledger", pg::route::cover, pg::route::decide_route]
+);
+extension_sql_file!("../sql/submit.sql", name = "submit", requires = ["rails"]);
 extension_sql_file!(
     "../sql/worker.sql",
     name = "worker",
@@ -99,7 +115,17 @@ extension_sql_file!(
     name = "observe",
     requires = ["record", pg::decision::receipt_failed]
 );
-extension_sql_file!("../sql/people.sql", name = "people", requires = ["observe"]);
+extension_sql_file!(
+    "../sql/approvals.sql",
+    name = "approvals",
+    requires = ["observe"]
+);
+extension_sql_file!(
+    "../sql/ending.sql",
+    name = "ending",
+    requires = ["approvals"]
+);
+extension_sql_file!("../sql/people.sql", name = "people", requires = ["ending"]);
 extension_sql_file!(
     "../sql/overview.sql",
     name = "overview",

@@ -77,6 +77,18 @@ pub fn may_build(facts: &BuildFacts) -> Result<Slot, Hold> {
     Ok(tip.slot())
 }
 
+/// What stops a withdrawal's envelope from being signed and sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Brake {
+    /// Nothing.
+    Free,
+    /// A pause: what has never left is not signed, and not sent. What may have left is sent again, since the sooner it lands the
+    /// sooner it is over.
+    Paused,
+    /// A person wants it to end: nothing is signed or sent any more. Whether it ends unpaid is the chain's to say.
+    Cancelled,
+}
+
 /// What a claim does with a row that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextStep {
@@ -123,9 +135,8 @@ pub struct EnvelopeFacts {
 /// What a worker may do next for a withdrawal.
 ///
 /// `attempts` is how many envelopes the row says were built. Where the newest on file is another, a dump is being restored, or
-/// worse: nothing is done for it. `resend_ms` is the chain time between two sends of the same bytes. A pause holds signing and first sends; what may have been
-/// sent is sent again all the same, since the sooner it lands the sooner it is over. An envelope at or past its expiration is
-/// neither signed nor sent: the block that proves it dead, or pays it, is on its way.
+/// worse: nothing is done for it. `resend_ms` is the chain time between two sends of the same bytes. An envelope at or past its
+/// expiration is neither signed nor sent: the block that proves it dead, or pays it, is on its way.
 #[must_use]
 pub fn next_step(
     state: State,
@@ -133,7 +144,7 @@ pub fn next_step(
     envelope: Option<&EnvelopeFacts>,
     tip: Option<ChainTime>,
     resend_ms: i64,
-    paused: bool,
+    brake: Brake,
 ) -> NextStep {
     if envelope.map_or(0, |envelope| envelope.attempt) != attempts {
         return NextStep::Wait;
@@ -143,18 +154,19 @@ pub fn next_step(
         State::Signing => match envelope {
             None => NextStep::Build,
             Some(envelope) if envelope.spent => NextStep::Build,
-            Some(envelope) if envelope.live && !paused && !is_over(envelope, tip) => NextStep::Sign,
+            Some(envelope) if envelope.live && brake == Brake::Free && !is_over(envelope, tip) => {
+                NextStep::Sign
+            }
             Some(_) => NextStep::Wait,
         },
         State::Signed | State::Broadcasting | State::Broadcast => match envelope {
             Some(envelope) if envelope.live && envelope.signed && !is_over(envelope, tip) => {
-                match (envelope.last_sent, tip) {
-                    (None, _) if paused => NextStep::Wait,
-                    (None, _) | (Some(_), None) => NextStep::Send,
-                    (Some(sent), Some(tip)) if tip.0.saturating_sub(sent.0) < resend_ms => {
+                match (brake, envelope.last_sent, tip) {
+                    (Brake::Cancelled, _, _) | (Brake::Paused, None, _) => NextStep::Wait,
+                    (_, Some(sent), Some(tip)) if tip.0.saturating_sub(sent.0) < resend_ms => {
                         NextStep::Wait
                     }
-                    (Some(_), Some(_)) => NextStep::Send,
+                    (Brake::Free | Brake::Paused, _, _) => NextStep::Send,
                 }
             }
             Some(_) | None => NextStep::Wait,
@@ -258,6 +270,8 @@ pub struct Progress {
     pub attempts_allowed: i32,
     /// Whether any node said that it took the envelope (SUCCESS or DUP).
     pub accepted: bool,
+    /// Whether a person wants it to end: then nothing is built anew.
+    pub cancelled: bool,
 }
 
 /// What follows from an envelope's fate.
@@ -295,14 +309,16 @@ impl Settlement {
 /// What follows from an envelope's fate.
 #[must_use]
 pub fn settle(fate: &Fate, progress: &Progress) -> Settlement {
-    let another = if progress.attempts_made < progress.attempts_allowed {
+    let another = if progress.cancelled {
+        Settlement::Fail
+    } else if progress.attempts_made < progress.attempts_allowed {
         Settlement::Rebuild
     } else {
         Settlement::Fail
     };
     match fate {
         Fate::InFlight => Settlement::Wait,
-        Fate::Dead { .. } if !progress.accepted => Settlement::RebuildLater,
+        Fate::Dead { .. } if !progress.accepted && !progress.cancelled => Settlement::RebuildLater,
         Fate::Dead { .. } => another,
         Fate::Included(inclusion) => match inclusion.receipt.verdict() {
             ReceiptVerdict::Success
@@ -381,6 +397,7 @@ mod tests {
         attempts_made: 1,
         attempts_allowed: 5,
         accepted: true,
+        cancelled: false,
     };
 
     #[test]
@@ -605,7 +622,7 @@ mod tests {
     fn a_withdrawal_claimed_again_in_signing_is_offered_the_same_digest() {
         let tip = Some(ChainTime(1));
         assert_eq!(
-            next_step(State::Signing, 1, Some(&LIVE), tip, 75_000, false),
+            next_step(State::Signing, 1, Some(&LIVE), tip, 75_000, Brake::Free),
             NextStep::Sign
         );
         assert_eq!(
@@ -615,7 +632,7 @@ mod tests {
                 Some(&LIVE),
                 Some(EXPIRATION),
                 75_000,
-                false
+                Brake::Free
             ),
             NextStep::Wait
         );
@@ -625,7 +642,7 @@ mod tests {
             ..LIVE
         };
         assert_eq!(
-            next_step(State::Signing, 1, Some(&spent), tip, 75_000, false),
+            next_step(State::Signing, 1, Some(&spent), tip, 75_000, Brake::Free),
             NextStep::Build
         );
         let undecided = EnvelopeFacts {
@@ -634,7 +651,14 @@ mod tests {
             ..LIVE
         };
         assert_eq!(
-            next_step(State::Signing, 1, Some(&undecided), tip, 75_000, false),
+            next_step(
+                State::Signing,
+                1,
+                Some(&undecided),
+                tip,
+                75_000,
+                Brake::Free
+            ),
             NextStep::Wait
         );
     }
@@ -644,18 +668,18 @@ mod tests {
         let tip = Some(ChainTime(1));
         for state in State::ALL {
             assert_eq!(
-                next_step(state, 1, None, tip, 75_000, false),
+                next_step(state, 1, None, tip, 75_000, Brake::Free),
                 NextStep::Wait,
                 "{state}"
             );
             assert_eq!(
-                next_step(state, 2, Some(&LIVE), tip, 75_000, false),
+                next_step(state, 2, Some(&LIVE), tip, 75_000, Brake::Free),
                 NextStep::Wait,
                 "{state}"
             );
         }
         assert_eq!(
-            next_step(State::Requested, 0, None, tip, 75_000, false),
+            next_step(State::Requested, 0, None, tip, 75_000, Brake::Free),
             NextStep::Build
         );
     }
@@ -668,9 +692,23 @@ mod tests {
             ..LIVE
         };
         for state in [State::Broadcasting, State::Broadcast] {
-            let early = next_step(state, 1, Some(&sent), Some(ChainTime(74_999)), 75_000, true);
+            let early = next_step(
+                state,
+                1,
+                Some(&sent),
+                Some(ChainTime(74_999)),
+                75_000,
+                Brake::Paused,
+            );
             assert_eq!(early, NextStep::Wait);
-            let due = next_step(state, 1, Some(&sent), Some(ChainTime(75_000)), 75_000, true);
+            let due = next_step(
+                state,
+                1,
+                Some(&sent),
+                Some(ChainTime(75_000)),
+                75_000,
+                Brake::Paused,
+            );
             assert_eq!(due, NextStep::Send);
         }
         let unsent = EnvelopeFacts {
@@ -684,7 +722,7 @@ mod tests {
                 Some(&unsent),
                 Some(ChainTime(1)),
                 75_000,
-                true
+                Brake::Paused
             ),
             NextStep::Wait
         );
@@ -695,7 +733,7 @@ mod tests {
                 Some(&unsent),
                 Some(ChainTime(1)),
                 75_000,
-                false
+                Brake::Free
             ),
             NextStep::Send
         );
@@ -706,7 +744,7 @@ mod tests {
                 Some(&sent),
                 Some(EXPIRATION),
                 75_000,
-                false
+                Brake::Free
             ),
             NextStep::Wait
         );
@@ -717,5 +755,45 @@ mod tests {
         assert!(owns(3, State::Signing, 3, State::Signing));
         assert!(!owns(2, State::Signing, 3, State::Signing));
         assert!(!owns(3, State::Signed, 3, State::Signing));
+    }
+
+    #[test]
+    fn what_is_to_end_is_not_signed_and_not_sent_again_and_not_built_anew() {
+        let signed = EnvelopeFacts {
+            signed: true,
+            ..LIVE
+        };
+        let sent = EnvelopeFacts {
+            last_sent: Some(ChainTime(0)),
+            ..signed
+        };
+        let tip = Some(ChainTime(200_000));
+        for (state, envelope) in [
+            (State::Signing, LIVE),
+            (State::Signed, signed),
+            (State::Broadcasting, signed),
+            (State::Broadcast, sent),
+        ] {
+            let step = |brake| next_step(state, 1, Some(&envelope), tip, 75_000, brake);
+            assert_ne!(step(Brake::Free), NextStep::Wait, "{state}");
+            assert_eq!(step(Brake::Cancelled), NextStep::Wait, "{state}");
+        }
+        let dead = Fate::Dead { first: 1, last: 50 };
+        for accepted in [false, true] {
+            let progress = Progress {
+                accepted,
+                cancelled: true,
+                ..PROGRESS
+            };
+            assert_eq!(settle(&dead, &progress), Settlement::Fail);
+            assert_eq!(
+                settle(&included(Receipt::OutOfEnergy), &progress),
+                Settlement::Fail
+            );
+            assert_eq!(
+                settle(&included(Receipt::Success), &progress),
+                Settlement::Confirm
+            );
+        }
     }
 }

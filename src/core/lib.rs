@@ -6,6 +6,8 @@
 //! - [`decision`]: what may be built, what is due next, an envelope's fate, who owns a row
 //! - [`event`]: the hash chain over a withdrawal's events
 //! - [`request`]: what a withdrawal asks for, as one hash
+//! - [`route`]: which way its money goes, and when it is settled
+//! - [`funds`]: which withdrawals an account can cover
 //!
 //! The formats:
 //! - [`address`], [`units`]: what people type
@@ -22,8 +24,10 @@ pub mod chain;
 pub mod decision;
 pub mod envelope;
 pub mod event;
+pub mod funds;
 pub mod proto;
 pub mod request;
+pub mod route;
 pub mod signature;
 pub mod state;
 pub mod units;

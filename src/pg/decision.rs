@@ -6,7 +6,8 @@ use pgrx::prelude::*;
 use sluice_core::block::Receipt;
 use sluice_core::chain::{ChainTime, Slot};
 use sluice_core::decision::{
-    self, BuildFacts, Coverage, EnvelopeFacts, Fate, Inclusion, NextStep, Progress, Settlement,
+    self, Brake, BuildFacts, Coverage, EnvelopeFacts, Fate, Inclusion, NextStep, Progress,
+    Settlement,
 };
 use sluice_core::state::{State, TRANSITIONS};
 
@@ -90,6 +91,7 @@ fn next_step(
     tip_ms: Option<i64>,
     resend_ms: i64,
     paused: bool,
+    cancelled: bool,
 ) -> &'static str {
     let envelope = envelope_attempt
         .zip(expiration_ms)
@@ -107,7 +109,11 @@ fn next_step(
         envelope.as_ref(),
         tip_ms.map(ChainTime),
         resend_ms,
-        paused,
+        match (cancelled, paused) {
+            (true, _) => Brake::Cancelled,
+            (false, true) => Brake::Paused,
+            (false, false) => Brake::Free,
+        },
     );
     step.name()
 }
@@ -235,6 +241,7 @@ fn settlement(
     attempts_made: i32,
     attempts_allowed: i32,
     accepted: bool,
+    cancelled: bool,
 ) -> &'static str {
     let fate = match inclusion_of(included_in, receipt) {
         Some(inclusion) => Fate::Included(inclusion),
@@ -252,6 +259,7 @@ fn settlement(
             attempts_made,
             attempts_allowed,
             accepted,
+            cancelled,
         },
     );
     outcome.name()

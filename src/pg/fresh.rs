@@ -21,15 +21,21 @@ pub fn forget() {
     FRESH.with_borrow_mut(HashMap::clear);
 }
 
-/// BEFORE INSERT, for each row, of tables whose key is `txid`. Its argument is the column that a fresh row leaves empty.
+/// BEFORE INSERT, for each row. Its argument is the column that a fresh row leaves empty.
 #[pg_trigger]
 fn mark_fresh<'a>(
     trigger: &'a PgTrigger<'a>,
 ) -> Result<Option<PgHeapTuple<'a, AllocatedByPostgres>>, PgTriggerError> {
     let (row, _) = Row::of_trigger(trigger);
-    let column = match trigger.extra_args()?.first().map(String::as_str) {
-        Some("built_at") => "built_at",
-        Some("seen_at") => "seen_at",
+    let uuid = |column| {
+        row.get::<pgrx::Uuid>(column)
+            .map(|id| id.as_bytes().to_vec())
+    };
+    let (column, key) = match trigger.extra_args()?.first().map(String::as_str) {
+        Some("built_at") => ("built_at", row.get::<Vec<u8>>("txid")),
+        Some("seen_at") => ("seen_at", row.get::<Vec<u8>>("txid")),
+        Some("booked_at") => ("booked_at", uuid("posting_id")),
+        Some("placed_at") => ("placed_at", uuid("operation_id")),
         other => raise(
             Code::BadArgument,
             format!("mark_fresh does not know the column {other:?}"),
@@ -39,7 +45,7 @@ fn mark_fresh<'a>(
     if row.has(column) {
         return Ok(Some(returned(row)));
     }
-    if let Some(key) = row.get::<Vec<u8>>("txid") {
+    if let Some(key) = key {
         let table = trigger.table_name()?;
         FRESH.with_borrow_mut(|fresh| fresh.entry(table).or_default().insert(key));
     }

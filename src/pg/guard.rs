@@ -14,7 +14,7 @@ use sluice_core::state::{PathError, State, judge_path};
 use std::ffi::CStr;
 
 /// What intake wrote never changes.
-const IMMUTABLE: [&str; 11] = [
+const IMMUTABLE: [&str; 12] = [
     "operation_id",
     "to_address",
     "destination",
@@ -24,16 +24,21 @@ const IMMUTABLE: [&str; 11] = [
     "asset_version",
     "account",
     "requested_by",
+    "submitted_by",
     "request_hash",
     "created_at",
 ];
 
 /// What is decided once.
-const WRITE_ONCE: [&str; 6] = [
+const WRITE_ONCE: [&str; 10] = [
     "wallet",
     "rail",
     "reason_code",
     "reason",
+    "credit_account",
+    "depth",
+    "posting_id",
+    "cancel_reason",
     "block_number",
     "confirmed_at",
 ];

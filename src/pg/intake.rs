@@ -350,7 +350,8 @@ fn withdrawals_before_insert<'a>(
         &asset_name,
         account.as_deref(),
     );
-    let by = requested_by.clone().unwrap_or_else(session_user);
+    let submitted_by = session_user();
+    let by = requested_by.clone().unwrap_or_else(|| submitted_by.clone());
     let at_us = now_us();
     let at = TimestampWithTimeZone::try_from(at_us).or_raise(Code::BadArgument, "sluice.now");
     let detail = json!([{
@@ -360,6 +361,7 @@ fn withdrawals_before_insert<'a>(
         "asset": asset_name,
         "account": account,
         "requested_by": requested_by,
+        "submitted_by": submitted_by,
         "request_hash": hex::encode(request_hash),
     }]);
 
@@ -369,6 +371,7 @@ fn withdrawals_before_insert<'a>(
     replacement.set("amount", amount);
     replacement.read("amount_units", &units.to_string());
     replacement.set("asset_version", version);
+    replacement.set("submitted_by", submitted_by);
     replacement.set("request_hash", request_hash.to_vec());
     replacement.set("created_at", at);
     replacement.set("changed_at", at);
@@ -381,6 +384,10 @@ fn withdrawals_before_insert<'a>(
         "rail",
         "reason_code",
         "reason",
+        "credit_account",
+        "depth",
+        "posting_id",
+        "cancel_reason",
         "leased_by",
         "wallet",
         "sent_ms",

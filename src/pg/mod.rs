@@ -15,4 +15,5 @@ pub mod fresh;
 pub mod guard;
 pub mod intake;
 pub mod results;
+pub mod route;
 pub mod row;

@@ -4,7 +4,7 @@ use super::scene::*;
 use pgrx::prelude::*;
 
 /// The calls that move something or show more than a client may see, and the roles that hold them.
-const CALLS: [(&str, &[&str]); 25] = [
+const CALLS: [(&str, &[&str]); 42] = [
     ("submit(uuid,text,text,text,text,text)", &["sluice_app"]),
     ("submit(jsonb)", &["sluice_app"]),
     (
@@ -41,6 +41,46 @@ const CALLS: [(&str, &[&str]); 25] = [
     ("resume(text,text,text)", &["sluice_operator"]),
     ("cancel(uuid,text)", &["sluice_operator"]),
     (
+        "reject(uuid,text)",
+        &["sluice_approver", "sluice_operator", "sluice_voucher"],
+    ),
+    (
+        "approve(uuid,text,text)",
+        &["sluice_approver", "sluice_voucher"],
+    ),
+    ("set_custody(text,text)", &["sluice_app", "sluice_operator"]),
+    ("drop_custody(text)", &["sluice_app", "sluice_operator"]),
+    (
+        "open_account(text,text)",
+        &["sluice_app", "sluice_operator"],
+    ),
+    (
+        "close_account(text,text)",
+        &["sluice_app", "sluice_operator"],
+    ),
+    (
+        "deposit(text,text,text,text)",
+        &["sluice_app", "sluice_operator"],
+    ),
+    (
+        "balance(text,text)",
+        &["sluice_app", "sluice_auditor", "sluice_operator"],
+    ),
+    (
+        "route(text,text)",
+        &["sluice_app", "sluice_auditor", "sluice_operator"],
+    ),
+    (
+        "routed(timestamptz,timestamptz)",
+        &["sluice_auditor", "sluice_operator"],
+    ),
+    (
+        "set_approval_rule(text,text,text,integer)",
+        &["sluice_operator"],
+    ),
+    ("drop_approval_rule(text,text)", &["sluice_operator"]),
+    ("four_eyes(text,text)", &["sluice_operator"]),
+    (
         "fate(bytea)",
         &["sluice_approver", "sluice_auditor", "sluice_operator"],
     ),
@@ -54,6 +94,10 @@ const CALLS: [(&str, &[&str]); 25] = [
     ),
     // Halves of the above, which nobody but the owner may call by themselves.
     ("claim_rows(text,uuid[],interval)", &[]),
+    ("claim_all(text,uuid[],interval)", &[]),
+    ("take_in(uuid[],text[],text)", &[]),
+    ("hand_over(uuid[],text)", &[]),
+    ("place_holds(uuid[])", &[]),
     ("settle(uuid[],text)", &[]),
     ("settle_all(uuid[],text)", &[]),
     ("file_signatures(text,jsonb)", &[]),

@@ -13,27 +13,40 @@ add_wallet(address text, signer text, signer_address text DEFAULT NULL::text, pe
 address_bytes(address text) bytea
 address_is_valid(address text) boolean
 address_text(address bytea) text
+approve(operation_id uuid, note text DEFAULT NULL::text, on_behalf_of text DEFAULT NULL::text) sluice.state
+balance(account text, asset text DEFAULT 'USDT-TRC20'::text) TABLE(posted numeric, held numeric, available numeric)
 can_transition(from_state sluice.state, to_state sluice.state) boolean
 cancel(operation_id uuid, reason text) sluice.state
 claim_batch(worker_id text, batch_size integer DEFAULT 100, lease interval DEFAULT NULL::interval) SETOF sluice.task
+close_account(account text, asset text DEFAULT 'USDT-TRC20'::text) boolean
 decode_block(block bytea) jsonb
 decode_raw_data(raw_data bytea) jsonb
+deposit(account text, amount text, reference text, asset text DEFAULT 'USDT-TRC20'::text) boolean
+drop_approval_rule(asset text, name text) boolean
+drop_custody(address text) boolean
 explain(operation_id uuid) SETOF sluice.explanation
 fate(txid bytea) TABLE(fate text, result text, block_number bigint, evidence jsonb)
 fenced_cas(operation_id uuid, fencing_token bigint, from_state sluice.state, to_state sluice.state, worker_id text, sets jsonb DEFAULT '{}'::jsonb, detail jsonb DEFAULT '{}'::jsonb) SETOF sluice.swapped
 follow_from(block bytea, genesis_id bytea) bigint
 format_amount(units numeric, decimals integer) text
+four_eyes(asset text, above text) void
 observe_blocks(node text, blocks bytea[]) TABLE(operation_id uuid, state sluice.state, txid bytea, block_number bigint)
+open_account(account text, asset text DEFAULT 'USDT-TRC20'::text) boolean
 parse_amount(amount text, decimals integer) numeric
 pause(reason text, wallet text DEFAULT NULL::text, asset text DEFAULT NULL::text) void
 raw_data(owner text, contract text, to_address text, amount_units numeric, ref_block_number bigint, ref_block_id bytea, expiration_ms bigint, timestamp_ms bigint, fee_limit_sun bigint, operation_id uuid DEFAULT NULL::uuid, permission_id integer DEFAULT 0) bytea
 record_broadcasts(worker_id text, results jsonb) TABLE(operation_id uuid, state sluice.state, fencing_token bigint, action sluice.action, wallet text, txid bytea, raw_data bytea, signature bytea, expiration_ms bigint, attempt integer)
 record_signatures(worker_id text, results jsonb) TABLE(operation_id uuid, state sluice.state, fencing_token bigint, action sluice.action, wallet text, txid bytea, raw_data bytea, signature bytea, expiration_ms bigint, attempt integer)
+reject(operation_id uuid, reason text) sluice.state
 release(worker_id text, operation_ids uuid[], fencing_tokens bigint[]) bigint
 request_hash(to_address text, amount_units numeric, asset text, account text DEFAULT NULL::text) bytea
 resume(reason text, wallet text DEFAULT NULL::text, asset text DEFAULT NULL::text) void
+route(destination text, asset text) SETOF sluice.route_view
+routed(since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone) TABLE(rail sluice.rail, reason_code text, account text, asset text, withdrawals bigint, units numeric, amount text)
 runner_state() TABLE(followed_number bigint, followed_id bytea, followed_ms bigint, chain_genesis bytea, now timestamp with time zone, lease interval)
+set_approval_rule(asset text, name text, at_least text, approvals integer) void
 set_asset(asset text, contract text, decimals integer, minimum text, maximum text, fee_limit_sun bigint, depth integer DEFAULT 0, reverts_on_failure boolean DEFAULT NULL::boolean) void
+set_custody(address text, account text) void
 set_setting(name text, value text, reason text) void
 signed_transaction(raw_data bytea, signature bytea) bytea
 submit(operation_id uuid, to_address text, amount text, asset text DEFAULT 'USDT-TRC20'::text, account text DEFAULT NULL::text, requested_by text DEFAULT NULL::text) SETOF sluice.submitted
@@ -159,7 +172,11 @@ mod tests {
             ),
             (
                 "client_view",
-                "operation_id uuid, state sluice.state, to_address text, destination text, amount text, asset text, account text, rail sluice.rail, reason_code text, reason text, txid text, block_number bigint, failure_reason text, created_at timestamp with time zone, confirmed_at timestamp with time zone",
+                "operation_id uuid, state sluice.state, to_address text, destination text, amount text, asset text, account text, rail sluice.rail, reason_code text, reason text, txid text, block_number bigint, failure_reason text, created_at timestamp with time zone, confirmed_at timestamp with time zone, from_account text, to_account text, posting_id uuid, cancel_reason text, missing_approvals text",
+            ),
+            (
+                "route_view",
+                "rail sluice.rail, destination text, reason_code text, reason text, account text, settlement text, depth integer",
             ),
         ] {
             assert_eq!(columns(of), expected, "{of}");
@@ -266,6 +283,12 @@ mod tests {
             include_str!("../../sql/defaults.sql"),
             include_str!("../../sql/commit.sql"),
             include_str!("../../sql/setup.sql"),
+            include_str!("../../sql/guard_ledger.sql"),
+            include_str!("../../sql/custody.sql"),
+            include_str!("../../sql/ledger.sql"),
+            include_str!("../../sql/rails.sql"),
+            include_str!("../../sql/approvals.sql"),
+            include_str!("../../sql/ending.sql"),
             include_str!("../../sql/submit.sql"),
             include_str!("../../sql/worker.sql"),
             include_str!("../../sql/claim.sql"),

@@ -38,21 +38,27 @@ mod tests {
     #[pg_test]
     fn each_role_holds_these_calls_beyond_everybodys_and_not_one_more() {
         for (role, calls) in [
-            ("sluice_app", "submit submit withdrawal"),
+            (
+                "sluice_app",
+                "balance close_account deposit drop_custody open_account route set_custody submit submit withdrawal",
+            ),
             (
                 "sluice_runner",
                 "claim_batch fenced_cas observe_blocks record_broadcasts record_signatures release runner_state workload",
             ),
             (
                 "sluice_operator",
-                "add_wallet cancel explain fate follow_from pause resume set_asset set_setting timeline verify verify withdrawal",
+                "add_wallet balance cancel close_account deposit drop_approval_rule drop_custody explain fate follow_from four_eyes missing_approvals open_account pause reject resume route routed set_approval_rule set_asset set_custody set_setting timeline verify verify withdrawal",
             ),
             (
                 "sluice_auditor",
-                "explain fate timeline verify verify withdrawal",
+                "balance explain fate missing_approvals route routed timeline verify verify withdrawal",
             ),
-            ("sluice_approver", "explain fate timeline withdrawal"),
-            ("sluice_voucher", ""),
+            (
+                "sluice_approver",
+                "approve explain fate reject timeline withdrawal",
+            ),
+            ("sluice_voucher", "approve reject"),
         ] {
             assert_eq!(own_calls(role), calls, "{role}");
         }
