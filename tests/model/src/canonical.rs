@@ -50,6 +50,7 @@ impl World {
                 let withdrawal = &mut self.withdrawals[index];
                 (withdrawal.attempts, withdrawal.accepted, withdrawal.sent) = (0, false, None);
                 (withdrawal.deep_at, withdrawal.unsettled) = (None, false);
+                withdrawal.cancelled = false;
             }
         }
     }

@@ -4,7 +4,8 @@
 
 use sluice_core::broadcast::BroadcastVerdict;
 use sluice_core::decision::{
-    BuildFacts, Coverage, EnvelopeFacts, Fate, Inclusion, NextStep, Progress, Settlement, is_spent,
+    Brake, BuildFacts, Coverage, EnvelopeFacts, Fate, Inclusion, NextStep, Progress, Settlement,
+    is_spent,
 };
 use sluice_core::state::State;
 
@@ -127,6 +128,11 @@ impl Database<'_> {
             expiration: at(envelope.expiration),
             last_sent: withdrawal.sent.map(at),
         });
+        let brake = match (withdrawal.cancelled, found.paused) {
+            (true, _) => Brake::Cancelled,
+            (false, true) => Brake::Paused,
+            (false, false) => Brake::Free,
+        };
         // Sound rules believe what is on file and no more.
         let believed =
             spent && envelope.is_some_and(|envelope| !is_spent(&fate_on_file(&envelope)));
@@ -134,7 +140,7 @@ impl Database<'_> {
             NextStep::Build
         } else {
             self.rules
-                .next_step(state, built, facts.as_ref(), at(tip), found.paused)
+                .next_step(state, built, facts.as_ref(), at(tip), brake)
         };
         match step {
             NextStep::Build if spent && found.asset_changed => self.refuse(index),
@@ -344,7 +350,7 @@ impl Database<'_> {
         self.walk(index, &[to])
     }
 
-    /// `cancel`.
+    /// `cancel`: at once where nothing built can pay, else a wish.
     pub fn cancel(&mut self, index: usize) -> Result<(), Refused> {
         let withdrawal = &self.world.withdrawals[index];
         let from = withdrawal.state;
@@ -362,8 +368,13 @@ impl Database<'_> {
                     },
                 )
             });
-        if from.is_terminal() || live && !self.rules.breaks(Mutation::CancelWhileLive) {
+        if from.is_terminal() || withdrawal.cancelled {
             return Err(Refused);
+        }
+        if live && !self.rules.breaks(Mutation::CancelWhileLive) {
+            self.world.withdrawals[index].cancelled = true;
+            self.fence(index);
+            return Ok(());
         }
         let to = match from {
             State::Requested | State::Validated => State::Rejected,
@@ -456,6 +467,7 @@ impl Database<'_> {
             attempts_made: i32::from(withdrawal.attempts),
             attempts_allowed: i32::from(self.attempts_allowed),
             accepted: withdrawal.accepted,
+            cancelled: withdrawal.cancelled,
         };
         let settlement = self.rules.settle(&fate, &progress);
         self.write_settlement(index, settlement, &envelope)

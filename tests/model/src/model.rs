@@ -1,11 +1,12 @@
 //! The model as the checker sees it: what can happen in a state, what comes of it, and what must hold in each.
 
 use arrayvec::ArrayVec;
+use sluice_core::decision;
 use sluice_core::state::State;
 use stateright::{Model, Property};
 
 use crate::config::Config;
-use crate::database::{CALM, Circumstances, Clock, Database};
+use crate::database::{CALM, Circumstances, Clock, Database, fate_on_file};
 use crate::drain::Distances;
 use crate::network::{NODES, Taken};
 use crate::rules::{Mutation, Rules};
@@ -32,6 +33,8 @@ pub mod promise {
     pub const FENCED: &str = "a stale token writes nothing";
     /// Else a withdrawal would be set aside for ever.
     pub const NOTHING_REFUSED: &str = "the functions ask for nothing that the guard refuses";
+    /// No worker has leave to go on with it, and nothing is to be built for it.
+    pub const WISH_IS_KEPT: &str = "what is to end is not signed, sent or built any more";
     /// By the fixed schedule.
     pub const ENDS: &str = "from every state a schedule without faults ends all";
     /// Of the model itself.
@@ -563,6 +566,20 @@ fn promises() -> Vec<Property<Sluice>> {
         Property::always(promise::NOTHING_REFUSED, |_, world: &World| {
             !world.noted.refused
         }),
+        Property::always(promise::WISH_IS_KEPT, |_, world: &World| {
+            let going_on = |index: usize| {
+                let tasks = world.workers.iter().flatten();
+                tasks
+                    .filter(|task| usize::from(task.withdrawal) == index)
+                    .any(|task| task.current)
+            };
+            world
+                .withdrawals
+                .iter()
+                .enumerate()
+                .filter(|(_, withdrawal)| withdrawal.cancelled)
+                .all(|(index, withdrawal)| !going_on(index) && !is_to_be_built(withdrawal))
+        }),
         Property::always(promise::ENDS, |model: &Sluice, world: &World| {
             model
                 .steps_to_the_end(world)
@@ -576,6 +593,14 @@ fn promises() -> Vec<Property<Sluice>> {
                     .all(|withdrawal| withdrawal.transactions.len() < MOST_TRANSACTIONS)
         }),
     ]
+}
+
+/// Whether its newest envelope is spent, and it is not over.
+fn is_to_be_built(withdrawal: &crate::world::Withdrawal) -> bool {
+    !withdrawal.state.is_terminal()
+        && withdrawal.newest().is_none_or(|newest| {
+            decision::is_spent(&fate_on_file(&withdrawal.transactions[newest]))
+        })
 }
 
 /// How many transactions on the chain may have paid it, those above the solid block too.

@@ -3,7 +3,7 @@
 use crate::config::{Config, SMALL, SMALL_AND_DEEP};
 use crate::model::promise::{
     ANNOUNCED_FIRST, CONFIRMED_IS_PAID, ENDED_IS_UNPAID, ENDS, FENCED, FILED_FIRST,
-    NOTHING_REFUSED, ONE_AT_A_TIME, PAID_ONCE,
+    NOTHING_REFUSED, ONE_AT_A_TIME, PAID_ONCE, WISH_IS_KEPT,
 };
 use crate::rules::{Mutation, Rules};
 
@@ -67,7 +67,7 @@ const fn deep(case: Case) -> Case {
 }
 
 /// All of them.
-pub const CASES: [Case; 20] = [
+pub const CASES: [Case; 21] = [
     pays_twice(Mutation::RebuildOnWallClock),
     pays_twice(Mutation::RebuildOnANodesWord),
     pays_twice(Mutation::JudgeByTheBlocksOwnTime),
@@ -97,6 +97,7 @@ pub const CASES: [Case; 20] = [
     only_breaks(Mutation::RebuildInTheSameSlot, &[NOTHING_REFUSED]),
     deep(only_breaks(Mutation::ForgetTheDepth, &[ENDS])),
     only_breaks(Mutation::SweepOnlyWhatWasSigned, &[ENDS]),
+    only_breaks(Mutation::ForgetTheWish, &[WISH_IS_KEPT]),
 ];
 
 impl Case {

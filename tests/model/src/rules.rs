@@ -5,7 +5,7 @@ use sluice_core::block::ReceiptVerdict;
 use sluice_core::broadcast::BroadcastVerdict;
 use sluice_core::chain::ChainTime;
 use sluice_core::decision::{
-    self, BuildFacts, Coverage, EnvelopeFacts, Fate, Hold, Inclusion, NextStep, Progress,
+    self, Brake, BuildFacts, Coverage, EnvelopeFacts, Fate, Hold, Inclusion, NextStep, Progress,
     Settlement,
 };
 use sluice_core::state::State;
@@ -56,6 +56,8 @@ pub enum Mutation {
     ForgetTheDepth,
     /// Only what was signed is swept.
     SweepOnlyWhatWasSigned,
+    /// A cancellation while an envelope is live is taken in, and forgotten.
+    ForgetTheWish,
 }
 
 /// The decisions, one of them perhaps broken.
@@ -120,9 +122,14 @@ impl Rules {
         built: i32,
         envelope: Option<&EnvelopeFacts>,
         tip: ChainTime,
-        paused: bool,
+        brake: Brake,
     ) -> NextStep {
-        decision::next_step(state, built, envelope, Some(tip), TICK_MS, paused)
+        let brake = if brake == Brake::Cancelled && self.breaks(Mutation::ForgetTheWish) {
+            Brake::Free
+        } else {
+            brake
+        };
+        decision::next_step(state, built, envelope, Some(tip), TICK_MS, brake)
     }
 
     /// `is_spent`, of a newest envelope as it stands on file. `looks_over` says what else might be believed of it.
@@ -170,6 +177,10 @@ impl Rules {
             }
         } else {
             *progress
+        };
+        let progress = Progress {
+            cancelled: progress.cancelled && !self.breaks(Mutation::ForgetTheWish),
+            ..progress
         };
         match decision::settle(fate, &progress) {
             Settlement::Park if self.breaks(Mutation::UndecidedIsFailed) => Settlement::Fail,

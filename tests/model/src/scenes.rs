@@ -71,6 +71,20 @@ pub fn scenes() -> Vec<Property<Sluice>> {
                 })
             },
         ),
+        Property::sometimes(
+            "it is to end while the chain pays it",
+            |_, world: &World| {
+                world.withdrawals.iter().any(|withdrawal| {
+                    withdrawal.cancelled
+                        && withdrawal.transactions.iter().any(|transaction| {
+                            transaction.payment.is_none()
+                                && transaction
+                                    .included
+                                    .is_some_and(|inclusion| inclusion.outcome == Outcome::Success)
+                        })
+                })
+            },
+        ),
         Property::sometimes("a stale worker records a signature", |_, world: &World| {
             any_stale(world, |step| step == Step::RecordSignature)
         }),

@@ -189,6 +189,8 @@ pub struct Withdrawal {
     pub sent: Option<u8>,
     /// Left to a person: no due time.
     pub parked: bool,
+    /// A person wants it to end.
+    pub cancelled: bool,
     /// The followed block at which a success is deep enough.
     pub deep_at: Option<u8>,
     /// Its settlement was refused, and is tried again with the next block.
@@ -209,6 +211,7 @@ impl Withdrawal {
             accepted: false,
             sent: None,
             parked: false,
+            cancelled: false,
             deep_at: None,
             unsettled: false,
             paid: 0,
