@@ -327,6 +327,14 @@ impl Database {
         self.config(role.login()).connect(NoTls)
     }
 
+    /// Connects as this login, which a scenario made.
+    #[must_use]
+    pub fn as_login(&self, login: &str) -> Client {
+        self.config(login)
+            .connect(NoTls)
+            .unwrap_or_else(|error| panic!("{login} at {}: {error}", self.name))
+    }
+
     fn config(&self, user: &str) -> Config {
         let mut config = Config::new();
         config

@@ -23,10 +23,24 @@ const STATES: [&str; 9] = [
     "rejected",
 ];
 
-/// A database as an operator left it: changed settings, a second asset, a paused wallet, and rows in every state.
+/// A database as an operator left it: changed settings, a second asset, a paused wallet, accounts, and rows in every state.
 struct Lived {
     scene: Scene,
     by_state: BTreeMap<&'static str, Uuid>,
+    /// Paid over the ledger.
+    internal: Uuid,
+    /// Holds its account's funds, and has one of the two approvals that it needs.
+    held: Uuid,
+}
+
+/// What is empty where nothing went wrong.
+const MAY_BE_EMPTY: [&str; 1] = ["unsettled"];
+
+/// What an account had and has, as `posted held`.
+fn balance(database: &Database, account: &str) -> String {
+    let query = "select posted || ' ' || held from sluice.balance($1)";
+    let row = database.superuser().query_one(query, &[&account]);
+    row.expect("the account is open").get(0)
 }
 
 impl Lived {
@@ -38,18 +52,43 @@ impl Lived {
             "select sluice.set_setting('attempts', '3', 'energy is dear')",
             "select sluice.set_asset('USDC-TRC20', 'TEkxiTehnzSmSe2XqrBj4w32RUN966rdz8', 6, '0.01', '5000', 90000000, 2, true)",
             "select sluice.pause('a fee to be looked into', asset => 'USDC-TRC20')",
+            "select sluice.set_approval_rule('USDT-TRC20', 'large', '50', 2)",
+            "select sluice.open_account('payer')",
+            "select sluice.deposit('payer', '100', 'what it was funded with')",
         ] {
             operator
                 .batch_execute(statement)
                 .unwrap_or_else(|error| panic!("{statement}: {error}"));
         }
 
+        let mut worker = Worker::new("by hand", &scene.database);
+        let internal = Uuid::from_u128(501);
+        let held = Uuid::from_u128(502);
+        let mut app = scene.database.as_role(Role::App);
+        for (id, to, amount) in [
+            (internal, destination(90), "5"),
+            (held, destination(91), "60"),
+        ] {
+            if id == internal {
+                let ours = "select sluice.set_custody($1, 'payee')";
+                app.query(ours, &[&to.to_string()])
+                    .expect("an address is taken in");
+            }
+            let submit = "select sluice.submit($1, $2, $3, account => 'payer')";
+            app.query(submit, &[&id, &to.to_string(), &amount])
+                .expect("it is taken in");
+        }
+        assert!(worker.claim(10).is_empty(), "it waits for its approvals");
+        let mut superuser = scene.database.superuser();
+        superuser
+            .query("select sluice.approve($1, 'looks right')", &[&held])
+            .expect("one of two approves");
+
         let under_way: BTreeMap<&str, Uuid> = STATES[2..8]
             .iter()
             .zip(1..)
             .map(|(state, n)| (*state, scene.submit(n, "7.25")))
             .collect();
-        let mut worker = Worker::new("by hand", &scene.database);
         let tasks = worker.claim(10);
         let task = |state: &str| -> Task {
             let found = tasks
@@ -109,8 +148,20 @@ impl Lived {
                 &[&by_state["rejected"]],
             )
             .expect("what is not built can be cancelled");
-        let lived = Self { scene, by_state };
+        let lived = Self {
+            scene,
+            by_state,
+            internal,
+            held,
+        };
         lived.stands_in(&lived.scene.database);
+        for (table, (rows, _)) in content(&lived.scene.database) {
+            assert_eq!(
+                rows == 0,
+                MAY_BE_EMPTY.contains(&table.as_str()),
+                "sluice.{table}"
+            );
+        }
         lived
     }
 
@@ -119,6 +170,10 @@ impl Lived {
         for (state, operation_id) in &self.by_state {
             assert_eq!(state_in(database, *operation_id), *state);
         }
+        assert_eq!(state_in(database, self.internal), "confirmed");
+        assert_eq!(state_in(database, self.held), "validated");
+        assert_eq!(balance(database, "payer"), "95000000 60000000");
+        assert_eq!(balance(database, "payee"), "5000000 0");
     }
 }
 
@@ -225,6 +280,10 @@ fn guard_is_in_force(database: &Database, lived: &Lived) {
         ("SL011", format!("update sluice.withdrawals set amount_units = 1 where operation_id = '{}'", id("requested"))),
         ("SL011", "update sluice.envelopes set expiration_ms = expiration_ms + 1".to_owned()),
         ("SL013", "delete from sluice.events".to_owned()),
+        ("SL011", "update sluice.accounts set posted = posted + 1".to_owned()),
+        ("SL011", "update sluice.holds set ended = 'released', ended_at = sluice.now()".to_owned()),
+        ("SL013", "delete from sluice.postings".to_owned()),
+        ("SL012", format!("update sluice.withdrawals set state = 'signing' where operation_id = '{}'", lived.held)),
         ("SL013", "truncate sluice.withdrawals".to_owned()),
         ("SL001", format!("select sluice.submit('{}', '{}', '7.26')", id("confirmed"), destination(5))),
         ("SL021", "insert into sluice.blocks (number, id, parent_id, timestamp_ms, root, transactions)
@@ -295,7 +354,18 @@ fn a_parallel_restore_on_a_new_server_brings_everything_back_and_finishes_it() {
     elsewhere.create_logins();
     guard_is_in_force(&restored, &lived);
 
+    let approval = format!(
+        "create role second login; grant sluice_approver to second; set session authorization second;
+         select sluice.approve('{}'); reset session authorization",
+        lived.held
+    );
+    restored
+        .superuser()
+        .batch_execute(&approval)
+        .expect("the other approves");
     finish(&lived, &restored);
+    assert_eq!(state_in(&restored, lived.held), "confirmed");
+    assert_eq!(balance(&restored, "payer"), "35000000 0");
     for (state, operation_id) in &lived.by_state {
         let expected = match *state {
             "failed" | "rejected" => *state,

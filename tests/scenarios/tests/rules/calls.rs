@@ -335,26 +335,31 @@ fn a_report_that_raises_puts_its_own_row_off_and_the_others_of_its_batch_are_fil
 }
 
 #[test]
-fn what_an_envelope_can_still_pay_is_not_cancelled() {
+fn what_an_envelope_can_still_pay_is_cancelled_by_its_death_and_no_sooner() {
     let scene = Scene::start();
     let mut worker = Caller::new(&scene, "one");
     let operation_id = scene.submit(1, "25");
     worker.carry();
     let mut operator = scene.database.as_role(Role::Operator);
-    let mut cancel = || {
+    let mut cancel = |reason: &str| {
         operator
             .query_one(
-                "select sluice.cancel($1, 'asked for twice')::text",
-                &[&operation_id],
+                "select sluice.cancel($1, $2)::text",
+                &[&operation_id, &reason],
             )
             .map(|row| row.get::<_, String>(0))
     };
-    let refused = cancel().expect_err("it may be out");
-    assert_eq!(refused.code(), Some(&SqlState::from_code("SL012")));
-    assert_eq!(scene.state(operation_id), "broadcast");
+    assert_eq!(cancel("asked for twice").expect("a wish"), "broadcast");
+    assert_eq!(scene.state(operation_id), "broadcast", "it may be out");
     scene.advance(420);
     scene.follow();
-    assert_eq!(cancel().expect("it is dead"), "failed");
+    assert_eq!(scene.state(operation_id), "failed", "it is dead");
+    assert_eq!(
+        cancel("asked for twice").expect("a repeat is free"),
+        "failed"
+    );
+    let conflict = cancel("for another reason").expect_err("it was said once");
+    assert_eq!(conflict.code(), Some(&SqlState::from_code("SL001")));
 }
 
 #[test]

@@ -195,12 +195,14 @@ fn where_two_observers_are_asked_for_a_death_counts_once_both_have_read_every_bl
 
 #[test]
 fn a_success_confirms_at_its_depth_and_not_a_block_sooner() {
-    let mut case = Case::new();
-    case.scene
+    let scene = Scene::start();
+    let set_depth = "update sluice.assets set depth = 3";
+    scene
         .database
         .superuser()
-        .batch_execute("update sluice.assets set depth = 3")
+        .batch_execute(set_depth)
         .expect("a depth can be set");
+    let mut case = Case::on(scene);
     case.send();
     case.scene.advance(120);
     let paid_in = case.scene.transactions_of(case.operation_id)[0].block;

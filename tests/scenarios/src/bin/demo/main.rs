@@ -1,6 +1,6 @@
-//! The story of two withdrawals, told on the terminal with nothing simulated but the chain: a real PostgreSQL, real runners,
+//! The story of three withdrawals, told on the terminal with nothing simulated but the chain: a real PostgreSQL, real runners,
 //! real time. A node takes the first payment and never answers; the runner is killed the moment it has committed to sending
-//! the second; another inherits both. The program checks every claim it makes, and fails if one is not so.
+//! the second; another inherits both; the third stays in the house. The program checks every claim it makes, and fails if one is not so.
 
 mod telling;
 
@@ -18,6 +18,8 @@ use uuid::Uuid;
 const BLOCK_MS: i64 = 1000;
 const SOLID_AFTER: i64 = 3;
 const HISTORY: i64 = 40;
+/// An address in custody.
+const OF_BOB: u32 = 3;
 /// The first runner dies the second time that it has committed to sending, before a byte leaves.
 const DEATH: &str = "signatures.after_commit=1*off->return(kill)";
 
@@ -28,7 +30,7 @@ fn main() -> ExitCode {
     );
     let told = Story::begin(&telling).tell();
     telling.end(if told {
-        "Two withdrawals, two payments."
+        "Three withdrawals: two payments on the chain, one on the ledger."
     } else {
         "The story went wrong."
     });
@@ -101,6 +103,18 @@ impl<'a> Story<'a> {
                 .batch_execute(statement)
                 .unwrap_or_else(|error| panic!("{statement}: {error}"));
             self.telling.statement(&shortened(statement));
+        }
+        let ours = format!(
+            "select sluice.set_custody('{}', 'bob');",
+            destination(OF_BOB)
+        );
+        let open =
+            "select sluice.open_account('alice'), sluice.deposit('alice', '100', 'invoice 17');";
+        let mut app = self.database.as_role(Role::App);
+        for statement in [open, ours.as_str()] {
+            app.batch_execute(statement)
+                .unwrap_or_else(|error| panic!("{statement}: {error}"));
+            self.telling.statement(statement);
         }
     }
 
@@ -177,6 +191,21 @@ impl<'a> Story<'a> {
         }
         drop(beta);
 
+        let third = Withdrawal {
+            operation_id: Uuid::new_v4(),
+            amount: "15",
+            destination: OF_BOB,
+        };
+        telling.scene(
+            "15 USDT to an address of bob's, who has an account with us: no runner, no chain",
+        );
+        self.insert(third);
+        let state_at_once = self.state(third);
+        telling.aside("side by side, in sluice.withdrawal:");
+        for withdrawal in [first, third] {
+            self.show_route(withdrawal);
+        }
+
         for withdrawal in [first, second] {
             telling.scene(&format!(
                 "sluice.timeline of the {} USDT",
@@ -219,6 +248,14 @@ impl<'a> Story<'a> {
             (
                 "65.5 USDT have left the wallet, by the chain's sum and by the database's",
                 self.paid() == ("65500000".to_owned(), "65500000".to_owned()),
+            ),
+            (
+                "the third was confirmed by its INSERT, and no node has heard of it",
+                state_at_once == "confirmed" && self.envelopes(third).is_empty(),
+            ),
+            (
+                "of alice's 100 USDT 19.5 are left and none is held; bob has 15",
+                self.balances() == ["alice 19500000 0", "bob 15000000 0"],
             ),
         ];
         for (what, holds) in claims {
@@ -285,6 +322,33 @@ impl<'a> Story<'a> {
                 sent.answered
             ));
         }
+    }
+
+    fn show_route(&self, withdrawal: Withdrawal) {
+        let query = "select rail::text, from_account, coalesce('to account ' || to_account, 'to ' || to_address), state::text,
+                            coalesce('transaction ' || txid, 'posting ' || posting_id), reason
+                       from sluice.withdrawal($1)";
+        for row in self.ask(query, withdrawal) {
+            let [rail, from, to, state, reference, reason] =
+                [0, 1, 2, 3, 4, 5].map(|column| row.get::<_, String>(column));
+            self.telling.happens(format!(
+                "{rail}: {} USDT from {from} {to}, {state} by {}",
+                withdrawal.amount,
+                shortened(&reference)
+            ));
+            self.telling.aside(format!("because {reason}"));
+        }
+    }
+
+    /// What accounts have, and what of it is held, in base units.
+    fn balances(&self) -> Vec<String> {
+        let query = "select a.account || ' ' || b.posted || ' ' || b.held
+                       from sluice.accounts a cross join lateral sluice.balance(a.account) b order by 1";
+        let rows = self.database.superuser().query(query, &[]);
+        rows.expect("balances can be read")
+            .iter()
+            .map(|row| row.get(0))
+            .collect()
     }
 
     fn ask(&self, query: &str, withdrawal: Withdrawal) -> Vec<Row> {
@@ -365,7 +429,7 @@ impl<'a> Story<'a> {
             .into_iter()
             .find(|total| total.owner == Wallets::local());
         let row = self.database.superuser().query_one(
-            "select sum(units)::text from sluice.overview where state = 'confirmed'",
+            "select sum(units)::text from sluice.routed() where rail = 'external'",
             &[],
         );
         (
@@ -377,8 +441,8 @@ impl<'a> Story<'a> {
 
 fn insert_statement(withdrawal: Withdrawal) -> String {
     format!(
-        "insert into sluice.withdrawals (operation_id, to_address, amount, asset)\n\
-         values ('{}', '{}', '{}', 'USDT-TRC20')\n\
+        "insert into sluice.withdrawals (operation_id, to_address, amount, asset, account)\n\
+         values ('{}', '{}', '{}', 'USDT-TRC20', 'alice')\n\
          on conflict (operation_id) do nothing;",
         withdrawal.operation_id,
         destination(withdrawal.destination),

@@ -1,0 +1,7 @@
+//! Rails, accounts and approvals: rows of the table in `docs/failures.md`, a file for each subject.
+
+mod approvals;
+mod crowd;
+mod deaths;
+mod external;
+mod stage;
