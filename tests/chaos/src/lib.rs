@@ -4,12 +4,13 @@
 //! The seed fixes the schedule: which fault strikes at which step, and the numbers that say against whom. What the machine
 //! makes of it inside and between processes is the machine's.
 //!
-//! - the schedule: [`draw`], [`kind`], [`schedule`], [`orders`]
+//! - the schedule: [`draw`], [`kind`], [`schedule`], [`orders`], [`accounts`]
 //! - what is struck: [`stage`], [`workers`], [`clients`], [`link`], [`clock`], [`hostile`]
 //! - the strikes: [`strikes`]
 //! - the run: [`config`], [`drive`], [`progress`], [`report`]
 //! - the verdict: [`judge`]
 
+pub mod accounts;
 pub mod clients;
 pub mod clock;
 pub mod config;

@@ -4,12 +4,13 @@
 use sluice_scenarios::destination;
 use uuid::Uuid;
 
+use crate::accounts::{PAYERS, payer};
 use crate::clients::{Meaning, Order, Way};
 use crate::draw::Draw;
 use crate::stage::OTHER_ASSET;
 
 /// How many addresses are paid.
-const DESTINATIONS: u64 = 40;
+pub const DESTINATIONS: u64 = 40;
 
 /// An order, who gives it, and when.
 #[derive(Debug, Clone)]
@@ -71,7 +72,7 @@ fn meaning(draw: &mut Draw) -> Meaning {
         to_address: a_destination(draw),
         amount: amount(draw),
         asset: asset.to_owned(),
-        account: (draw.below(5) == 0).then(|| format!("user {}", draw.below(1000))),
+        account: (draw.below(3) == 0).then(|| payer(draw.below(PAYERS))),
     }
 }
 
@@ -92,7 +93,7 @@ fn other_meaning(meaning: &Meaning, draw: &mut Draw) -> Meaning {
     let mut other = meaning.clone();
     match draw.below(3) {
         0 => other.amount = format!("1{}", meaning.amount),
-        1 => other.account = Some(format!("another {}", draw.below(1000))),
+        1 => other.account = Some(format!("nobody's {}", draw.below(1000))),
         _ => other.to_address = destination(900_000).to_string(),
     }
     other

@@ -12,6 +12,7 @@ use sluice_scenarios::place::{scratch, scratch_in};
 use sluice_scenarios::{Database, Postgres, Role, Wallets, scene, wait};
 use uuid::Uuid;
 
+use crate::accounts;
 use crate::clients::Clients;
 use crate::clock::DatabaseClock;
 use crate::config::Config;
@@ -154,6 +155,11 @@ impl Stage {
                 &[&OTHER_ASSET, &Address::from_body([0x77; 20]).to_string()],
             )
             .expect("a second asset can be set up");
+        accounts::open(
+            &mut operator,
+            &["USDT-TRC20", OTHER_ASSET],
+            config.withdrawals,
+        );
         let mut stage = Self {
             workers: vec![],
             clients: Clients::start(CLIENTS, &database),

@@ -113,6 +113,32 @@ const TAMPERINGS: &[Tampering] = &[
             m.rows[row].block_number = m.rows[row].block_number.map(|number| number + 1);
         },
     ),
+    ("an account has a unit more", Invariant::Ledger, |m| {
+        let has = m.balances.values_mut().next().expect("accounts are open");
+        let units: u128 = has.parse().expect("a number");
+        *has = (units + 1).to_string();
+    }),
+    ("an internal credit is forged", Invariant::Ledger, |m| {
+        let row = m
+            .rows
+            .iter_mut()
+            .find(|row| row.internal && row.state == State::Confirmed);
+        row.expect("some stay on the ledger").amount_units.push('0');
+    }),
+    ("a hold was let go twice", Invariant::Ledger, |m| {
+        let hold = m
+            .holds
+            .iter_mut()
+            .find(|hold| hold.ended.as_deref() == Some("captured"));
+        hold.expect("some were held").ended = Some("released".to_owned());
+    }),
+    ("a hold is gone", Invariant::Ledger, |m| {
+        let captured = m
+            .holds
+            .iter()
+            .position(|hold| hold.ended.as_deref() == Some("captured"));
+        m.holds.remove(captured.expect("some were held"));
+    }),
     ("a withdrawal is removed", Invariant::OneRow, |m| {
         m.rows.remove(0);
     }),
@@ -230,7 +256,7 @@ fn row_in(materials: &Materials, state: State) -> usize {
     materials
         .rows
         .iter()
-        .position(|row| row.state == state)
+        .position(|row| row.state == state && !row.internal)
         .expect("a run has such a withdrawal")
 }
 

@@ -177,7 +177,8 @@ fn told(
         if !ends {
             continue;
         }
-        if event.detail["cancelled"] == true {
+        // Cancelled when all of its envelopes were retired already: what it tells was told before.
+        if event.detail["reason_code"] == "cancelled" && retired == envelopes.len() {
             continue;
         }
         let Some(fate) = event.detail["fate"].as_str() else {

@@ -42,6 +42,23 @@ pub struct Row {
     pub block_number: Option<i64>,
     /// Why it failed.
     pub failure_reason: Option<String>,
+    /// Whether it goes over the ledger.
+    pub internal: bool,
+    /// The account that it credits there.
+    pub credit_account: Option<String>,
+}
+
+/// What is kept of an account's funds for a withdrawal.
+#[derive(Debug, Clone)]
+pub struct Hold {
+    /// For which.
+    pub operation_id: Uuid,
+    /// Of which account.
+    pub account: String,
+    /// Base units, decimal.
+    pub units: String,
+    /// How it ended.
+    pub ended: Option<String>,
 }
 
 /// An entry of a log.
@@ -120,6 +137,10 @@ pub struct Materials {
     pub followed: Vec<(i64, Vec<u8>, i64)>,
     /// The assets.
     pub assets: BTreeMap<String, Asset>,
+    /// What accounts have, in base units, by account and asset.
+    pub balances: BTreeMap<(String, String), String>,
+    /// What is and was held.
+    pub holds: Vec<Hold>,
     /// What the network says of each transaction that anybody sent.
     pub transactions: BTreeMap<Txid, TxReport>,
     /// Of each operation, by its tag.
@@ -160,6 +181,8 @@ impl Materials {
                 .iter()
                 .map(|row| (row.get(0), row.get(1), row.get(2)))
                 .collect(),
+            balances: read_balances(client),
+            holds: read_holds(client),
             assets: client
                 .query(
                     "select asset, contract, decimals, depth from sluice.assets",
@@ -218,7 +241,7 @@ fn state(text: &str) -> State {
 fn read_rows(client: &mut Client) -> Vec<Row> {
     let rows = client.query(
         "select operation_id, state::text, to_address, amount::text, amount_units::text, asset, account, wallet, attempt, seq,
-                hash, due_at is not null, block_number, failure_reason
+                hash, due_at is not null, block_number, failure_reason, rail is not distinct from 'internal', credit_account
            from sluice.withdrawals order by operation_id",
         &[],
     );
@@ -239,6 +262,35 @@ fn read_rows(client: &mut Client) -> Vec<Row> {
             due: row.get(11),
             block_number: row.get(12),
             failure_reason: row.get(13),
+            internal: row.get(14),
+            credit_account: row.get(15),
+        })
+        .collect()
+}
+
+fn read_balances(client: &mut Client) -> BTreeMap<(String, String), String> {
+    let rows = client.query(
+        "select account, asset, posted::text from sluice.accounts",
+        &[],
+    );
+    rows.expect("accounts can be read")
+        .iter()
+        .map(|row| ((row.get(0), row.get(1)), row.get(2)))
+        .collect()
+}
+
+fn read_holds(client: &mut Client) -> Vec<Hold> {
+    let rows = client.query(
+        "select operation_id, account, units::text, ended from sluice.holds",
+        &[],
+    );
+    rows.expect("holds can be read")
+        .iter()
+        .map(|row| Hold {
+            operation_id: row.get(0),
+            account: row.get(1),
+            units: row.get(2),
+            ended: row.get(3),
         })
         .collect()
 }

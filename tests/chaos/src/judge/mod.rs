@@ -1,8 +1,9 @@
-//! The judge: six invariants, from what the clients were told, what the tables hold, and the network's own record. It shares
+//! The judge: seven invariants, from what the clients were told, what the tables hold, and the network's own record. It shares
 //! no code with the product's SQL, asks none of its functions (but `sluice.verify()`, whose word is heard last), and
 //! believes no answer of a node.
 
 mod evidence;
+mod ledger;
 mod log;
 pub mod materials;
 mod money;
@@ -29,6 +30,8 @@ pub enum Invariant {
     LegalLog,
     /// Every rebuild and every failure of what was built carries evidence that holds.
     Evidence,
+    /// Every account has what deposits and confirmed withdrawals leave it, and holds are of what is under way.
+    Ledger,
     /// What `sluice.verify()` says of itself.
     Verify,
 }
@@ -42,6 +45,7 @@ impl fmt::Display for Invariant {
             Self::OneRow => "I4 one row per id",
             Self::LegalLog => "I5 legal log",
             Self::Evidence => "I6 evidence",
+            Self::Ledger => "I7 ledger",
             Self::Verify => "sluice.verify()",
         })
     }
@@ -110,13 +114,14 @@ type Check = fn(&Materials, &mut Findings);
 /// What does not hold.
 #[must_use]
 pub fn judge(materials: &Materials) -> Vec<Violation> {
-    let checks: [(Invariant, Check); 6] = [
+    let checks: [(Invariant, Check); 7] = [
         (Invariant::Liveness, money::liveness),
         (Invariant::AtMostOnce, money::at_most_once),
         (Invariant::Totals, money::totals),
         (Invariant::OneRow, rows::one_row),
         (Invariant::LegalLog, log::legal),
         (Invariant::Evidence, evidence::holds),
+        (Invariant::Ledger, ledger::adds_up),
     ];
     let mut found = vec![];
     for (invariant, check) in checks {

@@ -25,8 +25,9 @@ pub fn liveness(materials: &Materials, findings: &mut Findings) {
             .collect();
         let fault = match row.state {
             State::Confirmed => None,
-            State::Rejected => (!materials.cancelled.contains(&row.operation_id))
-                .then_some("rejected, and nobody cancelled it".to_owned()),
+            State::Rejected => (!materials.cancelled.contains(&row.operation_id)
+                && !refused_by_its_account(row))
+            .then_some("rejected, and nobody cancelled it".to_owned()),
             State::Failed => {
                 let explained = materials.cancelled.contains(&row.operation_id)
                     || results
@@ -53,6 +54,18 @@ pub fn liveness(materials: &Materials, findings: &mut Findings) {
     }
 }
 
+/// Whether its account had not enough, or was never opened. That no account gave what it had not, the ledger's own check shows.
+fn refused_by_its_account(row: &Row) -> bool {
+    let (Some(account), Some(reason)) = (&row.account, &row.failure_reason) else {
+        return false;
+    };
+    let said = reason.strip_prefix(&format!("account {account} "));
+    said.is_some_and(|said| {
+        said == "has insufficient available funds"
+            || (!account.starts_with("payer ") && said.starts_with("is not open"))
+    })
+}
+
 /// I2: by the tags in the chain's own transactions.
 pub fn at_most_once(materials: &Materials, findings: &mut Findings) {
     let mut known = BTreeSet::new();
@@ -63,7 +76,7 @@ pub fn at_most_once(materials: &Materials, findings: &mut Findings) {
             .get(&tag)
             .map_or(0, |report| report.successes);
         known.insert(tag);
-        let wanted = u64::from(row.state == State::Confirmed);
+        let wanted = u64::from(row.state == State::Confirmed && !row.internal);
         if successes > 1 {
             findings.of(row.operation_id, format!("paid {successes} times"));
         } else if successes != wanted {
@@ -97,7 +110,7 @@ pub fn totals(materials: &Materials, findings: &mut Findings) {
     for row in materials
         .rows
         .iter()
-        .filter(|row| row.state == State::Confirmed)
+        .filter(|row| row.state == State::Confirmed && !row.internal)
     {
         let (Some(wallet), Some(asset)) = (&row.wallet, materials.assets.get(&row.asset)) else {
             findings.of(row.operation_id, "confirmed without a wallet or an asset");

@@ -46,7 +46,7 @@ pub fn strike(stage: &mut Stage, step: u64, kind: Kind, mut draw: Draw) {
     }
 }
 
-/// Tries to cancel; refused wherever an envelope of it can still pay.
+/// Tries to cancel: at once where nothing built can pay, else a wish for when the chain has decided.
 fn cancel(stage: &mut Stage, id: Uuid) {
     let Some(mut operator) = stage.operator() else {
         return;
@@ -56,8 +56,8 @@ fn cancel(stage: &mut Stage, id: Uuid) {
         Ok(_) => {
             stage.cancelled.insert(id);
         }
-        // Over already, or refused while it can be paid: both are answers.
-        Err(error) if matches!(code_of(&error).as_str(), "SL011" | "SL012") => {}
+        // Over already.
+        Err(error) if code_of(&error) == "SL011" => {}
         // Not answered: it may have been.
         Err(_) => {
             stage.cancelled.insert(id);
