@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// The folders.
-pub const FOLDERS: [&str; 5] = ["clients", "database", "nodes", "rules", "workers"];
+pub const FOLDERS: [&str; 6] = ["clients", "database", "nodes", "rails", "rules", "workers"];
 
 /// How many tests run at a time.
 const TEST_THREADS: &str = "--test-threads=2";

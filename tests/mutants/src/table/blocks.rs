@@ -110,8 +110,8 @@ pub const MUTANTS: &[Mutant] = &[
             ),
             edit(
                 "sql/guard.sql",
-                "join sluice.payments p on p.txid = v.txid and p.block_number",
-                "join sluice.payments p on p.operation_id = v.operation_id and p.block_number",
+                "from sluice.payments p where p.txid = v.txid)",
+                "from sluice.payments p where p.operation_id = v.operation_id)",
             ),
         ],
         killer: by(

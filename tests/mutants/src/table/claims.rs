@@ -64,8 +64,8 @@ pub const MUTANTS: &[Mutant] = &[
         breaks: "A withdrawal claimed again in signing is offered the same digest again.",
         edits: &[edit(
             DECISION,
-            "if envelope.live && !paused && !is_over(envelope, tip) => NextStep::Sign,",
-            "if envelope.live && !paused && !is_over(envelope, tip) => NextStep::Build,",
+            "!is_over(envelope, tip) => {\n                NextStep::Sign",
+            "!is_over(envelope, tip) => {\n                NextStep::Build",
         )],
         killer: by(
             "rules",
@@ -175,18 +175,11 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "sent_without_intent",
         breaks: "broadcasting is committed before a byte leaves, by a claim too.",
-        edits: &[
-            edit(
-                CLAIM,
-                "when 'send' then case when o.was = 'signed' then 'broadcasting' else o.was end",
-                "when 'send' then o.was",
-            ),
-            edit(
-                CLAIM,
-                "                    when o.step = 'send' and o.was = 'signed' then array['broadcasting']::sluice.state[]\n",
-                "",
-            ),
-        ],
+        edits: &[edit(
+            CLAIM,
+            "             when o.step = 'send' and o.was = 'signed' then array['broadcasting']\n",
+            "",
+        )],
         killer: by(
             "rules",
             "calls::a_pause_holds_signing_and_first_sends_and_a_resumption_commits_to_sending_before_it_sends",
@@ -240,12 +233,12 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "cancelled_while_one_is_live",
-        breaks: "No cancellation while an envelope is live.",
+        breaks: "A cancellation while an envelope is live is a wish.",
         edits: &[
             edit(
-                "sql/people.sql",
-                "       and not sluice.is_spent(e.fate, e.receipt)) then",
-                "       and not sluice.is_spent(e.fate, e.receipt) and e.attempt = 0) then",
+                "sql/ending.sql",
+                "and not sluice.is_spent(e.fate, e.receipt)) then w.state",
+                "and not sluice.is_spent(e.fate, e.receipt) and e.attempt = 0) then w.state",
             ),
             edit(
                 "sql/guard.sql",
@@ -255,7 +248,7 @@ pub const MUTANTS: &[Mutant] = &[
         ],
         killer: by(
             "rules",
-            "calls::what_an_envelope_can_still_pay_is_not_cancelled",
+            "calls::what_an_envelope_can_still_pay_is_cancelled_by_its_death_and_no_sooner",
         ),
     },
     Mutant {

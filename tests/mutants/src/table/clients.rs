@@ -9,8 +9,8 @@ pub const MUTANTS: &[Mutant] = &[
         breaks: "The same id with another meaning is an error, in races too.",
         edits: &[edit(
             "sql/guard.sql",
-            "where (w.to_address, w.amount::text, w.asset) <> (p.to_address, p.amount, p.asset)\n      or w.account is distinct from p.account;",
-            "where w.operation_id is null;",
+            "where d.differs <> ''",
+            "where d.differs = 'nothing'",
         )],
         killer: by(
             "clients",

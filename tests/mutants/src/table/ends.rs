@@ -118,7 +118,11 @@ pub const MUTANTS: &[Mutant] = &[
                 "if progress.tip.saturating_sub(inclusion.block) >= progress.depth =>",
                 "if progress.tip >= inclusion.block =>",
             ),
-            edit("sql/guard.sql", ">= v.block_number + a.depth", ">= v.block_number"),
+            edit(
+                "sql/guard.sql",
+                ">= v.block_number + coalesce(w.depth, (select",
+                ">= v.block_number + 0 * coalesce(w.depth, (select",
+            ),
         ],
         killer: by(
             "rules",
@@ -190,7 +194,7 @@ killer: by("rules", "receipts::each_receipt_pays_fails_is_tried_again_or_waits_f
 Mutant {
 name: "what_nobody_took_counts",
 breaks: "An envelope that died and that no node ever accepted does not count as an attempt.",
-edits: &[edit(DECISION, "Fate::Dead { .. } if !progress.accepted => Settlement::RebuildLater,", "Fate::Dead { .. } if !progress.accepted && progress.tip < 0 => Settlement::RebuildLater,"),
+edits: &[edit(DECISION, "Fate::Dead { .. } if !progress.accepted && !progress.cancelled => Settlement::RebuildLater,", "Fate::Dead { .. } if !progress.accepted && progress.tip < 0 => Settlement::RebuildLater,"),
 ],
 killer: by("rules", "receipts::an_envelope_that_no_node_took_and_that_died_is_built_anew_later_and_does_not_count"),
 },

@@ -136,8 +136,8 @@ pub const MUTANTS: &[Mutant] = &[
         breaks: "confirmed asks for a SUCCESS inclusion of one of its envelopes.",
         edits: &[edit(
             GUARD,
-            "(select max(b.number) from sluice.blocks b) >= v.block_number + a.depth) = 0",
-            "(select max(b.number) from sluice.blocks b) >= v.block_number + a.depth) < 0",
+            "where w.operation_id = v.operation_id)) = 0",
+            "where w.operation_id = v.operation_id)) < 0",
         )],
         killer: by(
             "rules",
@@ -149,8 +149,8 @@ pub const MUTANTS: &[Mutant] = &[
         breaks: "confirmed asks for the asset's depth.",
         edits: &[edit(
             GUARD,
-            ">= v.block_number + a.depth",
-            ">= v.block_number",
+            ">= v.block_number + coalesce(w.depth, (select",
+            ">= v.block_number + 0 * coalesce(w.depth, (select",
         )],
         killer: by(
             "rules",

@@ -6,6 +6,7 @@ mod claims;
 mod clients;
 mod ends;
 mod guard;
+mod rails;
 mod reports;
 
 use crate::mutant::Mutant;
@@ -20,6 +21,7 @@ pub fn mutants() -> Vec<Mutant> {
         blocks::MUTANTS,
         guard::MUTANTS,
         clients::MUTANTS,
+        rails::MUTANTS,
     ]
     .concat()
 }

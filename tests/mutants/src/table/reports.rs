@@ -188,8 +188,8 @@ pub const MUTANTS: &[Mutant] = &[
             ),
             edit(
                 "sql/guard.sql",
-                "(select max(b.number) from sluice.blocks b) >= v.block_number + a.depth) = 0",
-                "(select max(b.number) from sluice.blocks b) >= v.block_number + a.depth) < 0",
+                "where w.operation_id = v.operation_id)) = 0",
+                "where w.operation_id = v.operation_id)) < 0",
             ),
         ],
         killer: by(
