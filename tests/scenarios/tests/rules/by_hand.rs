@@ -286,7 +286,7 @@ fn no_step_is_taken_by_hand_that_the_chart_or_the_chain_does_not_allow() {
     desk.scene.follow();
     let paid = [payment(sent, TIP, "SUCCESS"), included(sent, "SUCCESS")].join(";");
     let confirm = format!("{paid}; {}", of_row(broadcast, &confirmed));
-    desk.assert_refused("SL012", &[confirm.clone()]);
+    desk.assert_refused("SL012", std::slice::from_ref(&confirm));
     desk.assert_taken(&confirm.replace(TIP, &TIP.replace("max(number)", "max(number) - 2")));
     // What failed on chain is spent, and what succeeded, or says nothing, is not.
     for (receipt, refusal) in [
