@@ -252,26 +252,58 @@ language plpgsql set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
+  v_free uuid[] := claim_all.ids;
   v_new uuid[];
   v_credits text[];
   v_ours uuid[];
+  v_open text[];
+  v_busy uuid[];
 begin
+  -- An account that somebody else holds is left to the next claim, and whoever waits for it.
+  if exists (select from sluice.withdrawals w where w.operation_id = any (claim_all.ids) and w.account is not null and w.attempt = 0) then
+    v_free := sluice.lock_what_is_free(claim_all.ids);
+    update sluice.withdrawals w set held_by = 'account_busy', due_at = sluice.now() + interval '1 second', leased_by = null
+     where w.operation_id = any (claim_all.ids) and w.operation_id not in (select unnest(v_free));
+  end if;
   select coalesce(array_agg(c.operation_id order by c.operation_id), '{}'), array_agg(c.account order by c.operation_id) into v_new, v_credits
     from sluice.custodians(array(
-           select w.operation_id from sluice.withdrawals w where w.operation_id = any (claim_all.ids) and w.rail is null and w.attempt = 0)) c;
+           select w.operation_id from sluice.withdrawals w where w.operation_id = any (v_free) and w.rail is null and w.attempt = 0)) c;
+  if cardinality(v_new) > 0 then
+    v_open := array(
+      select a.asset || chr(10) || a.account
+        from sluice.accounts a
+       where (a.account, a.asset) in (
+         select g.credit, w.asset
+           from unnest(v_new, v_credits) g (operation_id, credit)
+           join sluice.withdrawals w on w.operation_id = g.operation_id)
+       order by a.asset, a.account
+         for no key update skip locked);
+    v_busy := array(
+      select g.operation_id
+        from unnest(v_new, v_credits) g (operation_id, credit)
+        join sluice.withdrawals w on w.operation_id = g.operation_id
+       where w.asset || chr(10) || g.credit not in (select unnest(v_open))
+         and exists (select from sluice.accounts a where a.account = g.credit and a.asset = w.asset));
+    update sluice.withdrawals w set held_by = 'account_busy', due_at = sluice.now() + interval '1 second', leased_by = null
+     where w.operation_id = any (v_busy);
+    v_free := array(select u.id from unnest(v_free) u (id) where u.id not in (select unnest(v_busy)));
+    select coalesce(array_agg(g.operation_id order by g.operation_id), '{}'), array_agg(g.credit order by g.operation_id) into v_new, v_credits
+      from unnest(v_new, v_credits) g (operation_id, credit)
+     where g.operation_id not in (select unnest(v_busy));
+  end if;
   if cardinality(v_new) > 0 then
     perform sluice.take_in(v_new, v_credits, claim_all.worker_id);
   end if;
   v_ours := array(
     select w.operation_id from sluice.withdrawals w
-     where w.operation_id = any (claim_all.ids) and w.rail = 'internal' and w.state = 'validated' and w.operation_id not in (select unnest(v_new)));
+     where w.operation_id = any (v_free) and w.rail = 'internal' and w.state = 'validated' and w.operation_id not in (select unnest(v_new)));
   if cardinality(v_ours) > 0 then
     perform sluice.hand_over(v_ours, claim_all.worker_id);
   end if;
   v_ours := v_ours || v_new;
   return query
   select * from sluice.claim_rows(
-    claim_all.worker_id, array(select u.id from unnest(claim_all.ids) u (id) where u.id not in (select unnest(v_ours))), claim_all.lease);
+    claim_all.worker_id, array(select u.id from unnest(v_free) u (id) where u.id not in (select unnest(v_ours))), claim_all.lease);
 end
 $$;
 

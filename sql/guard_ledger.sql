@@ -15,6 +15,38 @@ begin
 end
 $$;
 
+-- Of these withdrawals those that nobody else holds, nor an account of theirs: both are locked, and nobody is waited for. A claim, or a
+-- block, that waited for a forgotten transaction would wait for everybody.
+create function sluice.lock_what_is_free(ids uuid[]) returns uuid[]
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_free uuid[];
+  v_accounts text[];
+begin
+  v_free := array(
+    select w.operation_id from sluice.withdrawals w where w.operation_id = any (lock_what_is_free.ids) order by w.operation_id for update skip locked);
+  if not exists (select from sluice.withdrawals w where w.operation_id = any (v_free) and w.account is not null) then
+    return v_free;
+  end if;
+  v_accounts := array(
+    select a.asset || chr(10) || a.account
+      from sluice.accounts a
+     where (a.account, a.asset) in (
+       select w.account, w.asset from sluice.withdrawals w where w.operation_id = any (v_free) and w.account is not null)
+     order by a.asset, a.account
+       for no key update skip locked);
+  return array(
+    select w.operation_id
+      from sluice.withdrawals w
+     where w.operation_id = any (v_free)
+       and (w.account is null
+            or w.asset || chr(10) || w.account in (select unnest(v_accounts))
+            or not exists (select from sluice.accounts a where a.account = w.account and a.asset = w.asset))
+     order by w.operation_id);
+end
+$$;
+
 -- What is held of an account, but for these withdrawals. Without a SET clause, so that it is inlined.
 create function sluice.held_of(account text, asset text, but_for uuid[]) returns numeric
 stable language sql
@@ -155,6 +187,10 @@ begin
   if found then
     raise exception 'account: "%" has not as much % available', v_culprit.account, v_culprit.asset using errcode = 'SL032';
   end if;
+  -- A lock alone leaves no trace: REPEATABLE READ would take it next and add up the holds of its older snapshot.
+  update sluice.accounts a set placed = a.placed + 1
+    from (select distinct f.account, f.asset from fresh f where sluice.is_fresh(tg_table_name, uuid_send(f.operation_id))) d
+   where a.account = d.account and a.asset = d.asset;
   perform sluice.forget_fresh(tg_table_name, (select array_agg(uuid_send(f.operation_id)) from fresh f));
   return null;
 end

@@ -326,10 +326,7 @@ begin
   -- What somebody held when it was decided may be held still: that is not waited for again.
   v_late := array(select s.operation_id from sluice.unsettled s);
   if cardinality(v_late) > 0 then
-    v_late := array(
-      select l.id
-        from unnest(v_late) l (id)
-       where l.id <> all (array(select w.operation_id from sluice.withdrawals w where w.operation_id = any (v_late) for update skip locked)));
+    v_late := array(select unnest(v_late) except select unnest(sluice.lock_what_is_free(v_late)));
     v_ids := array(select u.id from unnest(v_ids) u (id) where u.id <> all (v_late) order by u.id);
   end if;
   if cardinality(v_ids) > 0 then
@@ -337,10 +334,9 @@ begin
       return query select * from sluice.settle_all(v_ids, observe_blocks.node);
     exception when lock_not_available then
       -- Somebody holds a row for longer than any call of sluice's takes. It is left to the next block, and the others are not.
-      v_free := array(
-        select w.operation_id from sluice.withdrawals w where w.operation_id = any (v_ids) order by w.operation_id for update skip locked);
+      v_free := sluice.lock_what_is_free(v_ids);
       insert into sluice.unsettled as s (operation_id, error)
-      select u.id, 'its row is held by another session' from unnest(v_ids) u (id) where u.id <> all (v_free)
+      select u.id, 'its row, or its account, is held by another session' from unnest(v_ids) u (id) where u.id <> all (v_free)
       on conflict (operation_id) do update set error = excluded.error, at = excluded.at;
       return query select * from sluice.settle_all(v_free, observe_blocks.node);
     end;

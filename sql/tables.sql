@@ -321,6 +321,7 @@ create table sluice.accounts (
   account   text not null,
   asset     text not null,
   posted    numeric(38,0) not null default 0,
+  placed    bigint not null default 0,
   opened_at timestamptz not null,
   opened_by text not null default session_user,
   closed_at timestamptz,
@@ -331,6 +332,8 @@ create table sluice.accounts (
 ) with (fillfactor = 70);
 comment on table sluice.accounts is 'The accounts of our own ledger, per asset. Balances follow from postings and change by nothing else.';
 comment on column sluice.accounts.posted is 'Credits less debits, in base units. What is available is this less the open holds.';
+
+comment on column sluice.accounts.placed is 'How many statements placed holds on it: written with the holds, so that a transaction whose snapshot is older cannot pass them over.';
 
 create table sluice.postings (
   posting_id   uuid not null,

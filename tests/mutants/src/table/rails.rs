@@ -178,4 +178,30 @@ pub const MUTANTS: &[Mutant] = &[
             "crowd::a_deposit_that_a_crowd_repeats_is_booked_once_and_one_of_two_meanings_stands",
         ),
     },
+    Mutant {
+        name: "holds_leave_no_trace",
+        breaks: "A transaction with an older snapshot gives nothing that was held since.",
+        edits: &[edit(
+            LEDGER,
+            "   where a.account = d.account and a.asset = d.asset;\n",
+            "   where false;\n",
+        )],
+        killer: by(
+            "rails",
+            "isolation::a_session_with_an_older_snapshot_does_not_give_what_was_held_since",
+        ),
+    },
+    Mutant {
+        name: "blocks_and_claims_wait_for_accounts",
+        breaks: "What somebody holds is left to later, and stops nobody else.",
+        edits: &[edit(
+            LEDGER,
+            "       for no key update skip locked);",
+            "       for no key update);",
+        )],
+        killer: by(
+            "rails",
+            "isolation::an_account_that_a_forgotten_transaction_holds_stops_nobody_elses_withdrawals",
+        ),
+    },
 ];

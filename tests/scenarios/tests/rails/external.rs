@@ -12,7 +12,7 @@ use crate::stage::{Stage, USDT, theirs};
 const TIME_TO_LIVE_S: u64 = 300;
 
 /// From a send to the moment its block is solid, and less than the time after which it would be sent again.
-const SOLID_AFTER_S: u64 = 21 * 3;
+pub const SOLID_AFTER_S: u64 = 21 * 3;
 
 /// Past the time after which the same bytes are sent again.
 const RESEND_S: u64 = 78;
@@ -30,7 +30,7 @@ fn runner(stage: &Stage) -> RunnerSetup {
 }
 
 /// Follows to the solid block and works off all that is due.
-fn work_off(stage: &Stage) {
+pub fn work_off(stage: &Stage) {
     runner(stage).start(&["drain", "--once"]).ends_well();
 }
 

@@ -4,4 +4,5 @@ mod approvals;
 mod crowd;
 mod deaths;
 mod external;
+mod isolation;
 mod stage;
