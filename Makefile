@@ -1,12 +1,18 @@
 # sluice: the commands. Each installs what is missing first (scripts/setup, quick when nothing is).
 
-.PHONY: chaos demo fuzz model mutants test psql setup
+.PHONY: bench bench-quick chaos demo fuzz model mutants test psql setup
 
 demo: ## the story of a withdrawal on the terminal, with crashes and a lying node, in under a minute once built
 	@scripts/demo
 
 test: ## every test
 	@scripts/test
+
+bench: ## what sluice costs, as ratios to bare SQL in the same run: a table, and target/bench/result.json
+	@scripts/bench
+
+bench-quick: ## the same, smaller, in about a minute
+	@scripts/bench --withdrawals 5000 --runs 1
 
 chaos: ## every fault at once, SEED=… OPS=1000 WORKERS=4 MINUTES=3, and a verifier at the end
 	@SEED="$(SEED)" OPS="$(OPS)" WORKERS="$(WORKERS)" MINUTES="$(MINUTES)" scripts/chaos

@@ -136,9 +136,26 @@ impl Runner {
         self.signal(Signal::STOP);
     }
 
-    /// SIGCONT: it goes on as if nothing had been.
+    /// SIGCONT: it goes on as if nothing had been. Not before it stands still: one that says that it is about to stop has not
+    /// stopped yet, and a SIGCONT takes a stop away that is on its way (`signal(7)`).
     pub fn thaw(&self) {
+        until(&format!("{} stands still", self.worker_id), || {
+            self.stands_still().then_some(())
+        });
         self.signal(Signal::CONT);
+    }
+
+    /// Whether it was stopped, or is over.
+    fn stands_still(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id()));
+        // proc(5): the state comes after the name in parentheses, which may hold anything.
+        stat.map_or(true, |stat| {
+            let state = stat
+                .rsplit(')')
+                .next()
+                .and_then(|rest| rest.trim_start().chars().next());
+            matches!(state, Some('T' | 'Z' | 'X'))
+        })
     }
 
     /// How it has ended, if it has.
