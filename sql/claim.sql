@@ -259,11 +259,16 @@ declare
   v_open text[];
   v_busy uuid[];
 begin
-  -- An account that somebody else holds is left to the next claim, and whoever waits for it.
+  -- Whoever takes a withdrawal in holds its account for a moment, and is waited for; a forgotten transaction is not: what needs the
+  -- account is left to a later claim.
   if exists (select from sluice.withdrawals w where w.operation_id = any (claim_all.ids) and w.account is not null and w.attempt = 0) then
-    v_free := sluice.lock_what_is_free(claim_all.ids);
-    update sluice.withdrawals w set held_by = 'account_busy', due_at = sluice.now() + interval '1 second', leased_by = null
-     where w.operation_id = any (claim_all.ids) and w.operation_id not in (select unnest(v_free));
+    begin
+      perform sluice.lock_accounts_of(claim_all.ids);
+    exception when lock_not_available then
+      v_free := sluice.lock_what_is_free(claim_all.ids);
+      update sluice.withdrawals w set held_by = 'account_busy', due_at = sluice.now() + interval '1 second', leased_by = null
+       where w.operation_id = any (claim_all.ids) and w.operation_id not in (select unnest(v_free));
+    end;
   end if;
   select coalesce(array_agg(c.operation_id order by c.operation_id), '{}'), array_agg(c.account order by c.operation_id) into v_new, v_credits
     from sluice.custodians(array(

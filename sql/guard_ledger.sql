@@ -15,6 +15,17 @@ begin
 end
 $$;
 
+-- Locks the accounts that these withdrawals name, and waits for others no longer than a statement of theirs takes.
+create function sluice.lock_accounts_of(ids uuid[]) returns void
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '200ms'
+as $$
+begin
+  perform sluice.lock_accounts(array_agg(w.account), array_agg(w.asset))
+     from sluice.withdrawals w
+    where w.operation_id = any (lock_accounts_of.ids) and w.account is not null;
+end
+$$;
+
 -- Of these withdrawals those that nobody else holds, nor an account of theirs: both are locked, and nobody is waited for. A claim, or a
 -- block, that waited for a forgotten transaction would wait for everybody.
 create function sluice.lock_what_is_free(ids uuid[]) returns uuid[]

@@ -13,6 +13,8 @@ declare
   v_settings sluice.settings;
   v_tip sluice.blocks;
   v_now timestamptz := sluice.now();
+  v_dead bytea[];
+  v_closings bigint[];
 begin
   select * into v_settings from sluice.settings;
   select * into v_tip from sluice.blocks order by number desc limit 1;
@@ -23,19 +25,23 @@ begin
   update sluice.envelopes e set
     fate = 'included', receipt = p.receipt, block_number = p.block_number
     from sluice.payments p
-   where e.operation_id = any (settle.ids) and e.fate is null and p.txid = e.txid;
+   where e.operation_id = any (settle.ids) and p.operation_id = any (settle.ids) and e.fate is null and p.txid = e.txid;
 
   -- Sweep: what no block holds and none can.
-  update sluice.envelopes e set
-    fate = 'dead', first_block = e.ref_block_number, last_block = c.closing
+  select coalesce(array_agg(v.txid), '{}'), array_agg(c.closing) into v_dead, v_closings
     from sluice.envelopes v
    cross join lateral sluice.coverage_of(v.ref_block_number, v.expiration_ms) c
-   where e.txid = v.txid
-     and v.operation_id = any (settle.ids) and v.fate is null and v.expiration_ms <= v_tip.timestamp_ms
-     and not exists (select from sluice.payments p where p.txid = v.txid)
+   where v.operation_id = any (settle.ids) and v.fate is null and v.expiration_ms <= v_tip.timestamp_ms
+     and (select count(*) from sluice.payments p where p.txid = v.txid) = 0
      and sluice.envelope_fate(
            v.expiration_ms, v.ref_block_number, c.first_followed, c.last_followed, c.closing, c.closing_ms, c.margin, null, null
          ) = 'dead';
+  if cardinality(v_dead) > 0 then
+    update sluice.envelopes e set
+      fate = 'dead', first_block = e.ref_block_number, last_block = d.closing
+      from unnest(v_dead, v_closings) d (txid, closing)
+     where e.txid = d.txid and e.txid = any (v_dead);
+  end if;
 
   return query
   -- Made once, whatever a planner that knows little of the sets would make of it.
