@@ -4,5 +4,6 @@ mod approvals;
 mod crowd;
 mod deaths;
 mod external;
+mod in_flight;
 mod isolation;
 mod stage;
