@@ -79,6 +79,15 @@ fn submit_at_once(stage: &Stage, wishes: &[Vec<Wish>]) {
     });
 }
 
+/// Tells the workers that nobody submits any more, also where a submission went wrong: they would wait for more for ever.
+struct AllAreIn<'a>(&'a AtomicUsize);
+
+impl Drop for AllAreIn<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::SeqCst);
+    }
+}
+
 /// How many of an account's are in each state.
 fn states(stage: &Stage) -> BTreeMap<String, i64> {
     let counted = stage.row(
@@ -133,8 +142,9 @@ fn of_a_thousand_withdrawals_from_one_account_at_once_exactly_those_that_it_cove
                 })
             })
             .collect();
+        let all_are_in = AllAreIn(&wishers_at_work);
         submit_at_once(&stage, &wishes);
-        wishers_at_work.store(0, Ordering::SeqCst);
+        drop(all_are_in);
         workers
             .into_iter()
             .map(|worker| worker.join().expect("a worker ends"))
