@@ -120,19 +120,6 @@ pub const MUTANTS: &[Mutant] = &[
         ),
     },
     Mutant {
-        name: "approved_without_the_row",
-        breaks: "Who decides about a withdrawal locks its row first.",
-        edits: &[edit(
-            "sql/ending.sql",
-            "where x.operation_id = lock_withdrawal.operation_id for update;",
-            "where x.operation_id = lock_withdrawal.operation_id;",
-        )],
-        killer: by(
-            "rails",
-            "approvals::two_people_who_approve_an_internal_withdrawal_at_the_same_moment_have_it_booked_once",
-        ),
-    },
-    Mutant {
         name: "sent_on_after_a_cancellation",
         breaks: "A cancellation is a wish that stops further sending.",
         edits: &[edit(
